@@ -1,0 +1,51 @@
+package node
+
+import (
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// Config says how one node runs. cmd/aster fills it from defaults, config.toml, ASTER_* and flags, in that order.
+type Config struct {
+	Home    string   // directory, 0700; made if absent
+	Name    string   // of the node, for people; default the host's name
+	Agent   string   // this node's own agent; empty: DESIGN 8's rule
+	Join    string   // an invite, read from --join; empty: found a mesh, or go on with the home's
+	Leave   bool     // with Join: leave a mesh of which this is the only member
+	Board   string   // host:port of the board; empty: 127.0.0.1:7878, or another port when that is taken
+	Mesh    []string // multiaddrs to listen on; empty: loopback, a port chosen once and kept
+	Version string
+
+	Worker WorkerConfig
+	Access AccessConfig
+	Store  StoreConfig
+
+	// BoardListener, when set, is used instead of opening Board (tests, socket activation).
+	BoardListener net.Listener
+	Log           *slog.Logger
+	// Ready is called once, when the node serves.
+	Ready func(api.Ready)
+}
+
+// WorkerConfig is [worker] of config.toml: who runs Delegates here.
+type WorkerConfig struct {
+	Command     []string      `toml:"command"`      // the task comes on stdin and in ASTER_TASK_*; empty: no runner
+	Repo        string        `toml:"repo"`         // a repository here; empty: each task's bundle is cloned
+	Slots       int           `toml:"slots"`        // runs at once; default 1
+	Wall        time.Duration `toml:"-"`            // of `wall = "30m"`; default 30 min
+	OutputBytes int64         `toml:"output_bytes"` // a run that prints more is stopped; default 64 MiB
+	Tokens      int64         `toml:"tokens"`       // a run that reports more is stopped; 0 = no limit
+}
+
+// AccessConfig is [access].
+type AccessConfig struct {
+	Keyless bool `toml:"keyless"` // the node's own user needs no key on loopback; default true
+}
+
+// StoreConfig is [store].
+type StoreConfig struct {
+	BytesMax int64 `toml:"bytes_max"` // of the home; new writes are refused above it; default 8 GiB
+}

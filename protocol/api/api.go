@@ -1,0 +1,278 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Prefix stands before every path of the API.
+const Prefix = "/api/v1"
+
+// Error is the body of every answer that is not 2xx. Codes are protocol's refusal codes or "internal".
+//
+//	400 malformed request · 401 no credential · 403 refused (rights, host, origin) · 404 unknown id
+//	408 timed out · 409 state forbids it · 413 too large · 507 disk full
+type Error struct {
+	Error protocol.Refusal `json:"error"`
+}
+
+// Status answers GET /status: one screen of health.
+type Status struct {
+	Name          string           `json:"name"`
+	Peer          protocol.PeerID  `json:"peer"`
+	PID           int              `json:"pid"`
+	Version       string           `json:"version"`
+	Home          string           `json:"home"`
+	Since         int64            `json:"since"` // start of the process, ms
+	Now           int64            `json:"now"`
+	MeshID        string           `json:"meshId"`
+	Role          protocol.Role    `json:"role"` // of the certificate: local (the founder too), upstream, collab, peer
+	Board         string           `json:"board"`
+	Listen        []string         `json:"listen"` // multiaddrs
+	Loopback      bool             `json:"loopback"`
+	Agent         protocol.AgentID `json:"agent,omitempty"` // whom commands speak as by default
+	Main          Main             `json:"main"`
+	Nodes         int              `json:"nodes"`  // members, this one included
+	Linked        int              `json:"linked"` // of the others
+	Records       uint64           `json:"records"`
+	Behind        uint64           `json:"behind"` // records known to exist elsewhere and not here
+	Disk          int64            `json:"disk"`
+	DiskMax       int64            `json:"diskMax"`
+	DiskFull      bool             `json:"diskFull"`
+	Journal       string           `json:"journal"` // digest: hex SHA-256 over (log, last contiguous seq, its hash), sorted
+	BoardDigest   string           `json:"boardDigest"`
+	Goroutines    int              `json:"goroutines"`
+	ResidentBytes int64            `json:"residentBytes"`
+	Warnings      []string         `json:"warnings,omitempty"`
+}
+
+// Main says who is main and since which term.
+type Main struct {
+	Term  uint64           `json:"term"`
+	Peer  protocol.PeerID  `json:"peer,omitempty"`
+	Node  string           `json:"node,omitempty"`
+	Agent protocol.AgentID `json:"agent,omitempty"`
+	Here  bool             `json:"here"`
+}
+
+// Peer is one member of the mesh, as seen from here. GET /peers.
+type Peer struct {
+	Peer      protocol.PeerID `json:"peer"`
+	Name      string          `json:"name"`
+	Role      protocol.Role   `json:"role"`
+	Inside    bool            `json:"inside"`
+	Self      bool            `json:"self"`
+	Linked    bool            `json:"linked"`
+	Alive     string          `json:"alive"`               // gossip's word: "alive", "suspect", "dead", "unknown"
+	Transport string          `json:"transport,omitempty"` // "tcp", "quic", "ws"
+	Addr      string          `json:"addr,omitempty"`
+	Relayed   bool            `json:"relayed,omitempty"`
+	RTTMicros int64           `json:"rttMicros,omitempty"`
+	Behind    uint64          `json:"behind"` // records we hold and it has not confirmed
+	LastSeen  int64           `json:"lastSeen,omitempty"`
+	Until     int64           `json:"until"` // its certificate's end, ms
+	Issuer    protocol.PeerID `json:"issuer,omitempty"`
+	Revoked   bool            `json:"revoked,omitempty"`
+	Board     string          `json:"board,omitempty"`
+	Version   string          `json:"version,omitempty"`
+}
+
+// Agent is one row of the roster. GET /agents.
+type Agent struct {
+	ID       protocol.AgentID    `json:"id"`
+	Name     string              `json:"name,omitempty"`
+	Role     protocol.Role       `json:"role"`
+	Home     protocol.PeerID     `json:"home"`
+	Node     string              `json:"node"`
+	Here     bool                `json:"here"`
+	State    protocol.AgentState `json:"state"`
+	Since    int64               `json:"since,omitempty"` // of the state, ms; 0 unknown
+	Wakes    string              `json:"wakes,omitempty"` // how it is woken, in words
+	Unread   int                 `json:"unread"`
+	Doing    string              `json:"doing,omitempty"`
+	Attached []string            `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
+}
+
+// SendRequest is POST /send. From empty: DESIGN 8's rule chooses, or the person when FromBoard.
+type SendRequest struct {
+	From      protocol.AgentID   `json:"from,omitempty"`
+	FromBoard bool               `json:"fromBoard,omitempty"` // a person speaks
+	To        protocol.AgentID   `json:"to"`
+	Intent    protocol.Intent    `json:"intent"`
+	Value     json.RawMessage    `json:"value"`
+	MsgID     protocol.MsgID     `json:"msgId,omitempty"` // of the sender's own making; else ours
+	Re        protocol.MsgID     `json:"re,omitempty"`
+	NoWake    bool               `json:"noWake,omitempty"`
+	Blobs     []protocol.BlobRef `json:"blobs,omitempty"` // put before by PUT /blobs
+}
+
+// SendResult is returned when the message is logged.
+type SendResult struct {
+	MsgID   protocol.MsgID      `json:"msgId"`
+	Short   string              `json:"short"`
+	Tier    protocol.Tier       `json:"tier"`
+	To      protocol.AgentID    `json:"to"`
+	Repeat  bool                `json:"repeat,omitempty"` // the same message was here before; nothing new was written
+	Alone   bool                `json:"alone,omitempty"`  // no other inside node exists: replicated cannot come now
+	ToState protocol.AgentState `json:"toState,omitempty"`
+	ToWakes string              `json:"toWakes,omitempty"`
+}
+
+// TierAt is a tier with its moment.
+type TierAt struct {
+	Tier   protocol.Tier    `json:"tier"`
+	At     int64            `json:"at"` // wall clock of whoever says so, ms
+	By     protocol.PeerID  `json:"by,omitempty"`
+	Agent  protocol.AgentID `json:"agent,omitempty"`
+	Reason string           `json:"reason,omitempty"`
+}
+
+// Message is an envelope as the board and `aster show` see it. GET /messages, GET /messages/ID.
+type Message struct {
+	Pos      uint64            `json:"pos"` // order of arrival here; cursors use it
+	Short    string            `json:"short"`
+	At       int64             `json:"at"` // author's wall clock, ms
+	Node     protocol.PeerID   `json:"node"`
+	NodeName string            `json:"nodeName,omitempty"`
+	Log      string            `json:"log"`
+	Seq      uint64            `json:"seq"`
+	Doubt    bool              `json:"doubt,omitempty"` // its author's clock is off by more than a minute
+	Envelope protocol.Envelope `json:"envelope"`
+	Text     string            `json:"text"` // headline, cut
+	Tiers    []TierAt          `json:"tiers"`
+}
+
+// InboxItem is one line of `aster inbox --json`.
+type InboxItem struct {
+	Pos       uint64             `json:"pos"`
+	MsgID     protocol.MsgID     `json:"msgId"`
+	Short     string             `json:"short"`
+	From      protocol.AgentID   `json:"from,omitempty"`
+	Source    protocol.Source    `json:"source"`
+	Intent    protocol.Intent    `json:"intent"`
+	At        int64              `json:"at"`
+	Re        protocol.MsgID     `json:"re,omitempty"`
+	Text      string             `json:"text"`
+	Value     json.RawMessage    `json:"value,omitempty"`
+	Blobs     []protocol.BlobRef `json:"blobs,omitempty"`
+	Processed bool               `json:"processed,omitempty"`
+	Dead      string             `json:"dead,omitempty"` // refusal code
+}
+
+// AckRequest is POST /ack. Ids may be short; From is needed only when an id is ambiguous.
+type AckRequest struct {
+	Agent protocol.AgentID `json:"agent,omitempty"`
+	IDs   []string         `json:"ids"`
+}
+
+// WaitResult answers GET /wait: counts and ids only, never bodies (U53).
+type WaitResult struct {
+	Agent  protocol.AgentID `json:"agent"`
+	Unread int              `json:"unread"`
+	IDs    []string         `json:"ids"`             // short ids, oldest first, at most 20
+	Again  bool             `json:"again,omitempty"` // announced before, still unacknowledged
+}
+
+// TaskState is where a Delegate is on its way.
+type TaskState string
+
+const (
+	TaskQueued      TaskState = "queued"    // logged, not yet in its worker's inbox
+	TaskDelivered   TaskState = "delivered" // in the inbox, not started
+	TaskRunning     TaskState = "running"
+	TaskDone        TaskState = "done"
+	TaskBlocked     TaskState = "blocked"
+	TaskFailed      TaskState = "failed"
+	TaskInterrupted TaskState = "interrupted"
+	TaskCancelled   TaskState = "cancelled"
+	TaskRefused     TaskState = "refused"
+)
+
+// Final says whether no further report can change the state.
+func (s TaskState) Final() bool {
+	switch s {
+	case TaskDone, TaskBlocked, TaskFailed, TaskInterrupted, TaskCancelled, TaskRefused:
+		return true
+	}
+	return false
+}
+
+// Diff is what a result changes.
+type Diff struct {
+	Files   int `json:"files"`
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+	// Paths are the changed files, at most 20.
+	Paths []string `json:"paths,omitempty"`
+}
+
+// Task is a Delegate with what became of it. GET /tasks, GET /tasks/ID.
+type Task struct {
+	ID       protocol.TaskID   `json:"id"`
+	Short    string            `json:"short"`
+	Title    string            `json:"title"`
+	From     protocol.AgentID  `json:"from,omitempty"`
+	To       protocol.AgentID  `json:"to"`
+	Node     protocol.PeerID   `json:"node"`
+	NodeName string            `json:"nodeName,omitempty"`
+	State    TaskState         `json:"state"`
+	Summary  string            `json:"summary,omitempty"`
+	Attempt  int               `json:"attempt,omitempty"`
+	At       int64             `json:"at"`
+	Started  int64             `json:"started,omitempty"`
+	Ended    int64             `json:"ended,omitempty"`
+	Exit     *int              `json:"exit,omitempty"`
+	Millis   int64             `json:"durationMs,omitempty"`
+	Diff     *Diff             `json:"diff,omitempty"`
+	Commit   string            `json:"commit,omitempty"`
+	Branch   string            `json:"branch,omitempty"`
+	Base     string            `json:"base,omitempty"`
+	Repo     string            `json:"repo,omitempty"`   // directory named by --repo, on the delegator's node only
+	Root     string            `json:"root,omitempty"`   // root commit of the repository
+	Result   *protocol.BlobRef `json:"result,omitempty"` // git bundle
+	Output   *protocol.BlobRef `json:"output,omitempty"` // tail
+	Tail     string            `json:"tail,omitempty"`   // last lines, while it runs
+	Tiers    []TierAt          `json:"tiers,omitempty"`
+	Reports  []Message         `json:"reports,omitempty"` // GET /tasks/ID only
+}
+
+// InviteRequest is POST /invites.
+type InviteRequest struct {
+	Role      protocol.Role `json:"role"`
+	TTLMillis int64         `json:"ttlMillis"`
+	LAN       bool          `json:"lan"` // open the mesh port to this machine's networks from now on
+}
+
+// InviteResult holds the token: it is shown once and kept nowhere.
+type InviteResult struct {
+	Token    string   `json:"token"`
+	Expires  int64    `json:"expires"`
+	Listen   []string `json:"listen"`
+	Loopback bool     `json:"loopback"` // only this machine can use it
+}
+
+// Snapshot is the page's first request: GET /snapshot, at most 64 KiB.
+type Snapshot struct {
+	Status   Status    `json:"status"`
+	Peers    []Peer    `json:"peers"`
+	Agents   []Agent   `json:"agents"`
+	Tasks    []Task    `json:"tasks"`    // open ones first, then the last ended
+	Messages []Message `json:"messages"` // the last 100, oldest first
+	Pos      uint64    `json:"pos"`      // events after this follow by GET /events?since=
+}
+
+// Event is one line of GET /events (server-sent events, event name = Type, id = Pos where there is one).
+type Event struct {
+	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live"
+	Pos     uint64   `json:"pos,omitempty"`
+	Message *Message `json:"message,omitempty"`
+	// Of "tiers": the message and all its tiers now.
+	MsgID  protocol.MsgID   `json:"msgId,omitempty"`
+	From   protocol.AgentID `json:"from,omitempty"`
+	Tiers  []TierAt         `json:"tiers,omitempty"`
+	Agents []Agent          `json:"agents,omitempty"`
+	Peers  []Peer           `json:"peers,omitempty"`
+	Task   *Task            `json:"task,omitempty"`
+	Status *Status          `json:"status,omitempty"`
+}

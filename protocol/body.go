@@ -1,0 +1,101 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// BindBody says where an agent lives: it is an agent's first record in every log that speaks of it (DESIGN 5). Of two
+// bindings of one id the smaller (Since, Home) keeps it; the other's becomes Renamed.
+type BindBody struct {
+	Agent  AgentID `json:"agent"`
+	Home   PeerID  `json:"home"`
+	Since  HLC     `json:"since"` // of the first attach; the same in every log that repeats the binding
+	Name   string  `json:"name,omitempty"`
+	Role   Role    `json:"role"`
+	Client string  `json:"client,omitempty"` // "worker", "ws", "files", "cli", …
+	// Forgotten withdraws the binding (aster agent forget).
+	Forgotten bool `json:"forgotten,omitempty"`
+}
+
+// LogRange names messages of one log by their seqs, both ends included.
+type LogRange struct {
+	Log    string   `json:"log"` // LogID.String()
+	Ranges []uint64 `json:"r"`   // from, to, from, to, …
+}
+
+// ReceiptsBody is what a recipient's home says of messages, one a commit for all they concern (DESIGN 4 Receipts).
+type ReceiptsBody struct {
+	Tier   Tier       `json:"tier"` // Persisted, Processed or Refused
+	Agent  AgentID    `json:"agent,omitempty"`
+	Of     []LogRange `json:"of"`
+	Reason string     `json:"reason,omitempty"` // of Refused: a refusal's code
+}
+
+// MemberBody admits a node, or renews it. Chain is roles/member's encoding of the certificate chain.
+type MemberBody struct {
+	Peer  PeerID   `json:"peer"`
+	Name  string   `json:"name"`
+	Role  Role     `json:"role"`
+	Chain []byte   `json:"chain"`
+	Addrs []string `json:"addrs,omitempty"` // multiaddrs it listened on when admitted
+}
+
+// RevokeBody ends a membership. Cuts name, of every log of the member, the last seq that counts.
+type RevokeBody struct {
+	Peer   PeerID            `json:"peer"`
+	Cuts   map[string]uint64 `json:"cuts"` // LogID.String() → seq
+	Reason string            `json:"reason,omitempty"`
+	Left   bool              `json:"left,omitempty"` // it left by itself (aster leave)
+}
+
+// InviteUsedBody makes an invite's single use durable before its user is answered.
+type InviteUsedBody struct {
+	Invite string `json:"invite"` // the public id, never the secret
+	Peer   PeerID `json:"peer"`
+}
+
+// TermBody names who is main: terms compare by (Number, Peer).
+type TermBody struct {
+	Number uint64  `json:"number"`
+	Peer   PeerID  `json:"peer"`            // the main agent's home
+	Agent  AgentID `json:"agent,omitempty"` // empty until the main agent is named
+}
+
+// PresenceBody is presence that has held for PresenceSettles.
+type PresenceBody struct {
+	Agent AgentID `json:"agent"`
+	State string  `json:"state"` // an AgentState
+}
+
+// EncodeBody returns the JSON of a body. The bodies here always encode; it panics otherwise, since that is our own
+// broken invariant.
+func EncodeBody(body any) []byte {
+	out, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("protocol: a body that does not encode: %v", err))
+	}
+	return out
+}
+
+// DecodeBody reads a body of type T.
+func DecodeBody[T any](r *Record) (T, error) {
+	var body T
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		return body, fmt.Errorf("%w: %s body: %w", ErrBadRecord, r.Kind, err)
+	}
+	return body, nil
+}
+
+// AgentState is what is known of an agent's presence. Unknown is a value: nothing is green by default.
+type AgentState string
+
+const (
+	StateWorking    AgentState = "working"
+	StateIdle       AgentState = "idle"
+	StatePullOnly   AgentState = "pull-only"
+	StateNeedsHuman AgentState = "needs-human"
+	StateDeaf       AgentState = "deaf"
+	StateAway       AgentState = "away"
+	StateUnknown    AgentState = "unknown"
+)

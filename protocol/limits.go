@@ -1,0 +1,92 @@
+package protocol
+
+import "time"
+
+// Every bound of the system, with its reason. Sizes are bytes.
+const (
+	// FrameBytesMax is the largest message on /ws: the contract's own 16 MiB.
+	FrameBytesMax = 16 << 20
+	// FrameBytesMaxStranger holds until somebody has authenticated: nobody needs more to say who they are.
+	FrameBytesMaxStranger = 256 << 10
+	// HubFrameBytesMax is the largest frame that the hub itself makes: the Python client library refuses 1 MiB.
+	HubFrameBytesMax = 1 << 20
+	// MeshFrameBytesMax is the largest frame between nodes; checked before a byte of it is decoded.
+	MeshFrameBytesMax = 1 << 20
+	// RecordBytesMax leaves room for the frame round a record.
+	RecordBytesMax = 512 << 10
+	// ValueBytesInline is the largest value kept inside a record; a larger one becomes a blob (DESIGN 10).
+	ValueBytesInline = 64 << 10
+	// BlobBytesMax is the largest attachment.
+	BlobBytesMax = 64 << 20
+	// BlobChunkBytes is one piece of a blob on a stream between nodes.
+	BlobChunkBytes = 256 << 10
+	// NestingMax is the deepest array or object that any decoder follows (40 KB of brackets killed the old hub, KA8).
+	NestingMax = 64
+	// GossipPacketBytesMax is one gossip packet.
+	GossipPacketBytesMax = 4 << 10
+
+	AgentIDBytesMax   = 128
+	AgentNameRunesMax = 80
+	MsgIDBytesMax     = 200
+	IntentBytesMax    = 64
+
+	// NodesMax is how many nodes a mesh serves with full push.
+	NodesMax = 64
+	// AgentsMax is how many agents a mesh lists; 2,000 on one node are measured.
+	AgentsMax = 10_000
+
+	// InboxItemsMax is how many unread messages an inbox holds; one more is refused to its sender, nothing is dropped.
+	InboxItemsMax = 1_000
+	// InboxBytesMax bounds the same in bytes.
+	InboxBytesMax = 64 << 20
+
+	// LinkQueueBytesMax is what may wait for one slow socket or peer before it is closed with 1013.
+	LinkQueueBytesMax = 8 << 20
+	// LinkQueueWait closes the same for time.
+	LinkQueueWait = 10 * time.Second
+	// PingEvery and PingDead: a link is pinged every 5 s and dead after 12 (DESIGN 5).
+	PingEvery = 5 * time.Second
+	PingDead  = 12 * time.Second
+
+	// HopsMax is the longest chain of Delegates (U46).
+	HopsMax = 8
+
+	// RedeliverEvery and RedeliverTries: three tries, 30 s apart, on one connection (wire 5.2).
+	RedeliverEvery = 30 * time.Second
+	RedeliverTries = 3
+	// QueuedNoticeAfter is when the sender hears that its recipient is absent (DESIGN 6).
+	QueuedNoticeAfter = 10 * time.Minute
+	// MessageLife is how long a message waits before it expires, and how long its id is remembered.
+	MessageLife = 30 * 24 * time.Hour
+
+	// PassOnAfter is how long a linked peer may lack a record of a third node before we pass it on.
+	PassOnAfter = 250 * time.Millisecond
+	// CompareEvery is the period of the comparison of version vectors.
+	CompareEvery = 15 * time.Second
+	// PushBacklogBytes is how far a peer may be behind before it is served from the store.
+	PushBacklogBytes = 1 << 20
+
+	// CommitRecordsMax bounds what one signature and one sync cover.
+	CommitRecordsMax = 256
+
+	// InviteLife is the default life of an invite, CertLife of a certificate, CertRenewFrom when it may be renewed.
+	InviteLife    = time.Hour
+	CertLife      = 90 * 24 * time.Hour
+	CertRenewFrom = 30 * 24 * time.Hour
+	// ClockGrace is what a certificate or key is given for clocks that differ.
+	ClockGrace = 10 * time.Minute
+	// ClockDoubt marks a time with "~" on the board.
+	ClockDoubt = 60 * time.Second
+	// CertChainMax is the longest chain from a member to the mesh key.
+	CertChainMax = 16
+
+	// LiveEvery is the shortest distance between two coalesced live frames of one source.
+	LiveEvery = 100 * time.Millisecond
+	// PresenceSettles is how long presence must hold before it becomes a record.
+	PresenceSettles = 5 * time.Second
+
+	// ShortTextBytesMax bounds texts that are shown in a row (summaries, reasons).
+	ShortTextBytesMax = 2_000
+	// OutputTailBytesMax is the tail of a run's output that its report carries as an attachment.
+	OutputTailBytesMax = 64 << 10
+)
