@@ -1,0 +1,42 @@
+// Package web serves a node's board: the HTTP API, the event streams, the upgrade of /ws, and the page with its files.
+// Package node makes one Server over its Backend and mounts it on the board's listener; commands, pages and agents are
+// its clients. It refuses every request whose Host, Origin, credential, method or size the one table in routes.go does
+// not allow, before any handler runs, and it never shows what an internal error says. A Server may be used by any
+// number of requests at once; it starts no goroutine and keeps no state but the hashes of open links.
+//
+// # Routes
+//
+// The API stands under /api/v1; all bodies are JSON of package api, all errors are api.Error. Who may call: S a
+// browser's session, T the token of node.json, S+T either.
+//
+//	GET  status, peers, agents, snapshot, tasks, tasks/{id}          S+T
+//	GET  events?since=POS                                            S+T  server-sent; id is the event's Pos; Last-Event-ID
+//	                                                                      continues; a status event follows every 5 s
+//	POST send                                                        S+T  api.SendRequest; a session always speaks as the person
+//	GET  messages?agent=&intent=&before=&after=&since=MS&limit=      S+T  {"messages":[…]}, oldest first
+//	GET  messages/{id}?wait=TIER&timeout=DURATION                    S+T  408 when the tier is not reached in time
+//	GET  search?q=WORDS&before=POS&limit=                            S+T  {"messages":[…]}
+//	GET  tail?agent=&intent=&since=MS&after=POS&follow=0             S+T  NDJSON of api.Event: message, and tiers of those shown
+//	GET  inbox?agent=&all=1&dead=1&after=POS&limit=&follow=1         T    {"agent","items":[…]}; with follow NDJSON of api.InboxItem
+//	GET  outbox?agent=&dead=1                                        T    {"messages":[…]}
+//	POST ack                                                         T    api.AckRequest; {"acked":[ids]}
+//	GET  wait?agent=&timeout=DURATION                                T    api.WaitResult, or 408; not a byte in between
+//	POST tasks/{id}/cancel                                           S+T  api.Task
+//	POST invites                                                     T    api.InviteRequest; api.InviteResult
+//	POST members/{peer}/renew, members/{peer}/revoke                 T    revoke takes {"reason"}
+//	POST leave                                                       T
+//	POST agents/{id}/forget                                          T
+//	PUT  blobs?name=&mime=&sha256=, blobs/{sha256}                   T    any bytes, at most 64 MiB; protocol.BlobRef
+//	GET  blobs/{sha256}                                              S+T  always an attachment of application/octet-stream
+//	POST board-link                                                  T    {"url"}: opens the board once, within 10 minutes
+//	POST down                                                        T    202; the node stops after answering
+//
+// Beside it: GET /open/{ticket} (uses a link, sets the session), GET /healthz and /readyz (nothing but "ok"), GET /ws
+// (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET / and the page's files (S),
+// and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (S+T), POST /api/feedback (S).
+//
+// Of the durations, "30s" and "5m" are read as Go does; without one, wait lasts an hour and messages/{id} 30 s.
+// Codes beyond protocol's: "no-credential" 401, "wrong-host", "wrong-origin", "cross-site" 403, "token-in-url" 400,
+// "no-such-route" 404, "wrong-method" 405, "timed-out" 408, "link-used" 410, "wrong-type" 415, "internal" 500,
+// "not-ready" 503.
+package web
