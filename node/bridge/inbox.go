@@ -1,0 +1,332 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+const (
+	inboxFile = "inbox.jsonl"
+	// markFile keeps the last position beside the inbox, for an agent that empties its inbox.
+	markFile = ".inbox-pos"
+	// inboxBytesMax is when the inbox becomes inbox.1.jsonl; inboxPartsMax of those are kept (fault B37).
+	inboxBytesMax = 16 << 20
+	inboxPartsMax = 4
+	// unreadPerTurn and turnBytesMax bound what one turn holds in memory.
+	unreadPerTurn = 64
+)
+
+// Item is one message for an agent, as Unread returns it.
+type Item struct {
+	Pos      uint64 // grows with each message of the agent's inbox
+	At       int64  // author's wall clock, ms since 1970
+	Envelope protocol.Envelope
+}
+
+// inboxLine is one line of inbox.jsonl: the four old keys first, then the whole envelope (fault B36).
+type inboxLine struct {
+	At     string          `json:"at"`
+	Name   protocol.Intent `json:"name"`
+	Value  json.RawMessage `json:"value"`
+	Source protocol.Source `json:"source"`
+
+	Pos       uint64             `json:"pos"`
+	MsgID     protocol.MsgID     `json:"msgId"`
+	Agent     protocol.AgentID   `json:"agentId,omitempty"`
+	AgentName string             `json:"agentName,omitempty"`
+	AgentRole protocol.Role      `json:"agentRole,omitempty"`
+	Target    protocol.AgentID   `json:"targetAgentId,omitempty"`
+	Room      protocol.RoomID    `json:"room,omitempty"`
+	Context   string             `json:"contextId,omitempty"`
+	Parent    string             `json:"parentId,omitempty"`
+	Thread    string             `json:"threadId,omitempty"`
+	Run       string             `json:"runId,omitempty"`
+	Channel   string             `json:"channel,omitempty"`
+	Re        protocol.MsgID     `json:"re,omitempty"`
+	ValueBlob *protocol.BlobRef  `json:"valueBlob,omitempty"`
+	Blobs     []protocol.BlobRef `json:"blobs,omitempty"`
+	Hops      []protocol.AgentID `json:"hops,omitempty"`
+}
+
+func encodeItem(it Item) []byte {
+	e := it.Envelope
+	value := e.Value
+	if len(value) == 0 {
+		value = json.RawMessage("null")
+	}
+	return append(protocol.EncodeBody(inboxLine{
+		At: isoTime(time.UnixMilli(it.At)), Name: e.Intent, Value: value, Source: e.Source,
+		Pos: it.Pos, MsgID: e.ID, Agent: e.From, AgentName: e.FromName, AgentRole: e.FromRole, Target: e.To, Room: e.Room,
+		Context: e.Context, Parent: e.Parent, Thread: e.Thread, Run: e.Run, Channel: e.Channel, Re: e.Re,
+		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Hops: e.Hops,
+	}), '\n')
+}
+
+// inbox writes one agent's file. Owned by the bridge's loop.
+type inbox struct {
+	agent protocol.AgentID
+	dir   string
+	cfg   *Config
+
+	f    *os.File // nil: not open, and nothing below is known
+	size int64
+	pos  uint64 // of the last message in the file, or in a part before it
+	// step, when set, is called between writes and may end them: tests put a crash there.
+	step func(string) error
+}
+
+func (b *inbox) path() string { return filepath.Join(b.dir, inboxFile) }
+
+// deliver writes what is unread behind the last position. more: there may be further ones.
+func (b *inbox) deliver() (more bool, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close()) // what is in the file is read back at the next turn
+		}
+	}()
+	if err := b.open(); err != nil {
+		return false, err
+	}
+	items, err := b.cfg.Unread(b.agent, b.pos, unreadPerTurn)
+	if err != nil {
+		return false, fmt.Errorf("read the mail of %s: %w", b.agent, err)
+	}
+	if len(items) == 0 {
+		return false, nil
+	}
+	if b.size >= inboxBytesMax {
+		if err := b.rotate(); err != nil {
+			return false, err
+		}
+	}
+	var batch []byte
+	pos := b.pos
+	for _, it := range items {
+		if it.Pos > pos {
+			batch = append(batch, encodeItem(it)...)
+			pos = it.Pos
+		}
+	}
+	if err := b.write(batch, pos); err != nil {
+		return false, err
+	}
+	return len(items) == unreadPerTurn, nil
+}
+
+// write appends whole lines, makes them durable, and only then notes the position: a note may lag behind the file, and
+// never runs ahead of it.
+func (b *inbox) write(batch []byte, pos uint64) error {
+	if err := b.pause("write"); err != nil {
+		return err
+	}
+	if _, err := b.f.Write(batch); err != nil {
+		return fmt.Errorf("write inbox: %w", err)
+	}
+	if err := b.pause("sync"); err != nil {
+		return err
+	}
+	if err := b.f.Sync(); err != nil {
+		return fmt.Errorf("sync inbox: %w", err)
+	}
+	b.size, b.pos = b.size+int64(len(batch)), pos
+	if err := b.pause("mark"); err != nil {
+		return err
+	}
+	return b.note()
+}
+
+func (b *inbox) pause(step string) error {
+	if b.step == nil {
+		return nil
+	}
+	return b.step(step)
+}
+
+func (b *inbox) note() error {
+	next := filepath.Join(b.dir, markFile+".new")
+	f, err := openPlain(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
+	if err != nil {
+		return fmt.Errorf("note inbox position: %w", err)
+	}
+	_, err = fmt.Fprintf(f, "%d\n", b.pos)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(next, filepath.Join(b.dir, markFile))
+	}
+	if err != nil {
+		return fmt.Errorf("note inbox position: %w", err)
+	}
+	return nil
+}
+
+func (b *inbox) close() error {
+	if b.f == nil {
+		return nil
+	}
+	err := b.f.Close()
+	b.f = nil
+	return err
+}
+
+// open makes the file ready to append, unless it is already and is still the one that has the name.
+func (b *inbox) open() error {
+	if b.f != nil {
+		if b.stillOurs() {
+			return nil
+		}
+		if err := b.close(); err != nil {
+			return fmt.Errorf("close inbox: %w", err)
+		}
+	}
+	known := b.pos
+	f, err := openPlain(b.path(), os.O_CREATE|os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return fmt.Errorf("open inbox: %w", err)
+	}
+	size, pos, err := recoverTail(f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	for part := 1; pos == 0 && part <= inboxPartsMax; part++ {
+		if pos, err = lastPosOf(b.part(part)); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	noted, err := b.noted()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	b.f, b.size, b.pos = f, size, max(pos, noted, known)
+	return nil
+}
+
+// stillOurs says that nobody emptied, changed or replaced the file since the last write.
+func (b *inbox) stillOurs() bool {
+	held, err := b.f.Stat()
+	if err != nil || held.Size() != b.size {
+		return false
+	}
+	named, err := os.Lstat(b.path())
+	return err == nil && os.SameFile(held, named)
+}
+
+func (b *inbox) noted() (uint64, error) {
+	raw, err := os.ReadFile(filepath.Join(b.dir, markFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read inbox position: %w", err)
+	}
+	var pos uint64
+	if _, err := fmt.Sscanf(string(raw), "%d\n", &pos); err != nil {
+		return 0, nil // torn by a crash of the machine: the file itself says it
+	}
+	return pos, nil
+}
+
+func (b *inbox) part(n int) string {
+	return filepath.Join(b.dir, fmt.Sprintf("inbox.%d.jsonl", n))
+}
+
+// rotate moves the file away. Parts move up to the first free number only, so that a rotation which a crash cut short
+// and which begins again loses nothing.
+func (b *inbox) rotate() error {
+	if err := b.close(); err != nil {
+		return fmt.Errorf("close inbox: %w", err)
+	}
+	free := 1
+	for free < inboxPartsMax {
+		if _, err := os.Lstat(b.part(free)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		free++
+	}
+	for n := free; n > 1; n-- {
+		if err := b.pause(fmt.Sprintf("rotate %d", n)); err != nil {
+			return err
+		}
+		if err := os.Rename(b.part(n-1), b.part(n)); err != nil {
+			return fmt.Errorf("rotate inbox: %w", err)
+		}
+	}
+	if err := b.pause("rotate 1"); err != nil {
+		return err
+	}
+	if err := os.Rename(b.path(), b.part(1)); err != nil {
+		return fmt.Errorf("rotate inbox: %w", err)
+	}
+	return b.open()
+}
+
+// recoverTail cuts what a crash left behind the last newline and returns the size and the last position found.
+func recoverTail(f *os.File) (size int64, pos uint64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, fmt.Errorf("look at inbox: %w", err)
+	}
+	size, pos, err = tailOf(f, info.Size())
+	if err == nil && size < info.Size() {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("recover inbox: %w", err)
+	}
+	return size, pos, nil
+}
+
+func lastPosOf(path string) (uint64, error) {
+	f, err := openPlain(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open inbox part: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("look at inbox part: %w", err)
+	}
+	_, pos, err := tailOf(f, info.Size())
+	return pos, err
+}
+
+// tailOf returns the offset behind the last newline of f and the greatest position of the lines near its end. Lines
+// that are not ours are passed over; it looks further back only until it has found one that is.
+func tailOf(f *os.File, size int64) (end int64, pos uint64, err error) {
+	for window := int64(64 << 10); ; window *= 8 {
+		from := max(size-window, 0)
+		buf := make([]byte, size-from)
+		if n, err := f.ReadAt(buf, from); err != nil && n < len(buf) {
+			return 0, 0, err
+		}
+		last := bytes.LastIndexByte(buf, '\n')
+		if last < 0 && from == 0 {
+			return 0, 0, nil
+		}
+		end = from + int64(last) + 1
+		lines := bytes.Split(buf[:last+1], []byte("\n"))
+		if from > 0 && len(lines) > 0 {
+			lines = lines[1:] // its start is before the window
+		}
+		for _, line := range lines {
+			var l struct {
+				Pos uint64 `json:"pos"`
+			}
+			if json.Unmarshal(line, &l) == nil {
+				pos = max(pos, l.Pos)
+			}
+		}
+		if pos > 0 || from == 0 {
+			return end, pos, nil
+		}
+	}
+}
