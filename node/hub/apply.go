@@ -1,0 +1,92 @@
+package hub
+
+import (
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// applied takes a record of another node. Whether its message was let in was decided where it entered; whether it is
+// taken is decided here if its recipient lives here (DESIGN 4 Decided once).
+func (c *Core) applied(now time.Time, in Applied) {
+	rec := in.Record
+	c.author.clock.Merge(rec.At)
+	switch rec.Kind {
+	case protocol.KindBind:
+		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil {
+			c.bound(body)
+			c.rosterDirty = true
+		}
+	case protocol.KindMessage:
+		if in.Env != nil {
+			c.message(now, in)
+		}
+	case protocol.KindReceipts:
+		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
+			c.receiptsOf(rec, body)
+		}
+	}
+}
+
+func (c *Core) message(now time.Time, in Applied) {
+	env, ref := in.Env, Ref{in.Record.Log, in.Record.Seq}
+	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
+	c.out(Copy{Ref: ref, Env: env})
+	if env.To == "" {
+		return
+	}
+	a := c.home(env.To)
+	if a == nil {
+		return
+	}
+	if !c.speaksFor(env, in.Record.Log.Peer) {
+		return // a node speaks only for the agents bound to it
+	}
+	if old, ok := c.repeat(env, in.Seen); ok && old.Ref != ref {
+		// The client sent again through another node: one copy in the inbox, the same receipt for both.
+		if old.Content == env.Content() {
+			c.receipts.add(protocol.Persisted, a.bind.Agent, "", c.receiptScope(ref), ref)
+		} else {
+			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeMsgIDReused, c.receiptScope(ref), ref)
+		}
+		return
+	}
+	c.fresh[env.Identity()] = Seen{env.Content(), ref}
+	if a.box.full(size(env)) {
+		c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(ref), ref)
+		return
+	}
+	c.deliverHere(now, a, ref, env, c.receiptScope(ref))
+}
+
+// speaksFor: an agent's words count from its home alone; a person's or node's from any member.
+func (c *Core) speaksFor(env *protocol.Envelope, author protocol.PeerID) bool {
+	if env.From == "" {
+		return true
+	}
+	a := c.find(env.From)
+	return a != nil && a.bind.Home == author
+}
+
+// receiptsOf notes what another home says of messages. Only the recipient's home may.
+func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody) {
+	switch body.Tier {
+	case protocol.Persisted, protocol.Processed, protocol.Refused:
+	default:
+		return
+	}
+	if a := c.find(body.Agent); a == nil || a.bind.Home != rec.Log.Peer {
+		return
+	}
+	refs, ok := refsOf(body)
+	if !ok {
+		return
+	}
+	for _, ref := range refs {
+		delete(c.pending, ref)
+		c.ready.Tiers = append(c.ready.Tiers, TierPut{
+			Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason,
+		})
+		c.out(TierReached{Ref: ref, Tier: body.Tier, Agent: body.Agent, Reason: body.Reason})
+	}
+}

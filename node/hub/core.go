@@ -1,0 +1,279 @@
+package hub
+
+import (
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Core is the hub's whole state. Make one with New.
+type Core struct {
+	self    protocol.PeerID
+	members map[protocol.PeerID]Member
+	term    protocol.TermBody
+	author  author
+
+	agents map[protocol.AgentID]*agent // by folded id
+	conns  map[ConnID]*conn
+	boards map[ConnID]bool
+	waits  map[Token]protocol.AgentID // folded id
+
+	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
+	fresh   map[protocol.Digest]Seen  // said since the last Ready
+	marks   map[protocol.LogID]uint64 // of our logs: what another inside node has
+
+	ready    Ready
+	receipts receiptBatch
+
+	rosterDirty   bool
+	rosterSent    time.Time
+	presenceDirty bool
+	presenceSent  time.Time
+	next          time.Time // earliest moment at which a Tick is due; zero: none
+}
+
+// agent is a party of the mesh, wherever it lives.
+type agent struct {
+	bind    protocol.BindBody
+	hearsay bool // known by a peer's word only, no binding seen yet
+	remote  *Presence
+
+	// Of agents at home here.
+	box       *mailbox
+	conns     []ConnID
+	client    string // that bound it
+	wakes     string
+	state     protocol.AgentState
+	doing     string
+	since     time.Time
+	acks      bool        // has acknowledged something once, so silence means something
+	replaced  []time.Time // of its sockets, within flapWindow
+	coolUntil time.Time
+}
+
+type conn struct {
+	id       ConnID
+	agent    protocol.AgentID // as bound
+	client   string
+	tiers    bool
+	ackLayer bool
+	queue    []Ref // to deliver, in order
+	inflight map[Ref]int
+	bytes    int
+}
+
+// sent is a message of an agent here on its way.
+type sent struct {
+	from, to protocol.AgentID
+	id       protocol.MsgID
+	at       time.Time
+	told     bool
+}
+
+// Boot is what a start reads from the store.
+type Boot struct {
+	Self    protocol.PeerID
+	Start   protocol.Start
+	Clock   protocol.HLC // greatest time ever merged
+	Members map[protocol.PeerID]Member
+	Term    protocol.TermBody
+	Binds   []protocol.BindBody
+	Unread  map[protocol.AgentID][]Letter // of agents at home here, oldest first
+	Pending []Pending
+}
+
+// Letter is one unread message of an inbox.
+type Letter struct {
+	Ref   Ref
+	ID    protocol.MsgID
+	From  protocol.AgentID
+	At    time.Time
+	Bytes int
+	Wakes bool
+	Given bool // once given to a client that does not acknowledge
+}
+
+// Pending is one message of ours that was not yet persisted anywhere when the process ended.
+type Pending struct {
+	Ref      Ref
+	From, To protocol.AgentID
+	ID       protocol.MsgID
+	At       time.Time
+}
+
+// New makes a hub from what was stored.
+func New(b Boot) *Core {
+	c := &Core{
+		self:    b.Self,
+		members: b.Members,
+		term:    b.Term,
+		agents:  map[protocol.AgentID]*agent{},
+		conns:   map[ConnID]*conn{},
+		boards:  map[ConnID]bool{},
+		waits:   map[Token]protocol.AgentID{},
+		pending: map[Ref]*sent{},
+		fresh:   map[protocol.Digest]Seen{},
+		marks:   map[protocol.LogID]uint64{},
+		author:  newAuthor(b.Self, b.Start, b.Clock),
+	}
+	if c.members == nil {
+		c.members = map[protocol.PeerID]Member{}
+	}
+	for _, bind := range b.Binds {
+		c.bound(bind)
+	}
+	for id, letters := range b.Unread {
+		a := c.agents[protocol.FoldAgentID(id)]
+		if a == nil || a.box == nil {
+			continue
+		}
+		for _, l := range letters {
+			a.box.put(l)
+			a.acks = a.acks || !l.Given
+		}
+	}
+	for _, p := range b.Pending {
+		c.pending[p.Ref] = &sent{from: p.From, to: p.To, id: p.ID, at: p.At}
+		c.due(p.At.Add(protocol.QueuedNoticeAfter))
+	}
+	return c
+}
+
+// Step takes one input. What follows from it is added to the next Ready.
+func (c *Core) Step(now time.Time, input Input) {
+	switch in := input.(type) {
+	case Say:
+		c.say(now, in)
+	case SayLive:
+		c.sayLive(in)
+	case Acked:
+		c.acked(now, in)
+	case Taken:
+		c.taken(now, in)
+	case Applied:
+		c.applied(now, in)
+	case DeliveredElsewhere:
+		c.deliveredElsewhere(in)
+	case Replicated:
+		c.replicated(in)
+	case Attach:
+		c.attach(now, in)
+	case Detach:
+		c.detach(now, in)
+	case OpenBoard:
+		c.boards[in.Conn] = true
+		c.out(Roster{Conn: in.Conn})
+	case Declare:
+		c.declare(now, in)
+	case Forget:
+		c.forget(now, in)
+	case Doing:
+		c.setDoing(now, in)
+	case PeerPresence:
+		c.peerPresence(in)
+	case PeerGone:
+		c.peerGone(in)
+	case Members:
+		c.members = in.All
+		c.rosterDirty = true
+	case Term:
+		c.setTerm(in)
+	case Wait:
+		c.wait(now, in)
+	case Unwait:
+		c.unwait(now, in.Token)
+	case Author:
+		ref := c.author.add(&c.ready, now, in.Scope, in.Kind, in.Body, nil)
+		c.tell(Told{Token: in.Token, Ref: ref})
+	case Tick:
+		c.tick(now)
+	}
+}
+
+// Ready returns what the Steps since the last Ready owe, and begins anew.
+func (c *Core) Ready(now time.Time) Ready {
+	c.receipts.flush(c, now)
+	if c.rosterDirty {
+		if at := c.rosterSent.Add(c.rosterPace()); now.Before(at) {
+			c.due(at)
+		} else {
+			c.rosterDirty, c.rosterSent = false, now
+			c.out(Roster{})
+		}
+	}
+	if c.presenceDirty {
+		if at := c.presenceSent.Add(protocol.LiveEvery); now.Before(at) {
+			c.due(at)
+		} else {
+			c.presenceDirty, c.presenceSent = false, now
+			c.out(PresenceChanged{})
+		}
+	}
+	rd := c.ready
+	c.ready = Ready{}
+	clear(c.fresh)
+	return rd
+}
+
+// Next is when a Tick is due at the latest; zero means that nothing waits for time.
+func (c *Core) Next() time.Time { return c.next }
+
+func (c *Core) due(at time.Time) {
+	if c.next.IsZero() || at.Before(c.next) {
+		c.next = at
+	}
+}
+
+func (c *Core) out(o Out) { c.ready.Out = append(c.ready.Out, o) }
+
+func (c *Core) tell(t Told) {
+	if t.Token != 0 {
+		c.out(t)
+	}
+}
+
+// Clock is the greatest hybrid time made or merged.
+func (c *Core) Clock() protocol.HLC { return c.author.clock.Last() }
+
+func (c *Core) find(id protocol.AgentID) *agent { return c.agents[protocol.FoldAgentID(id)] }
+
+// home returns an agent of this node, or nil.
+func (c *Core) home(id protocol.AgentID) *agent {
+	if a := c.find(id); a != nil && a.bind.Home == c.self {
+		return a
+	}
+	return nil
+}
+
+// Self's place: an outside node writes everything in its one scope.
+func (c *Core) inside() bool { return c.members[c.self].Inside || len(c.members) == 0 }
+
+// alone: no other inside member exists that could hold a copy.
+func (c *Core) Alone() bool {
+	for p, m := range c.members {
+		if p != c.self && m.Inside && !m.Gone {
+			return false
+		}
+	}
+	return true
+}
+
+// tick does what time alone brings about.
+func (c *Core) tick(now time.Time) {
+	c.next = time.Time{}
+	for ref, s := range c.pending {
+		switch at := s.at.Add(protocol.QueuedNoticeAfter); {
+		case s.told:
+		case now.Before(at):
+			c.due(at)
+		default:
+			s.told = true
+			c.out(QueuedNotice{Ref: ref, Sender: s.from, Target: s.to, ID: s.id, Since: s.at})
+		}
+	}
+	for _, a := range c.agents {
+		if a.box != nil {
+			c.tickBox(now, a)
+		}
+	}
+}

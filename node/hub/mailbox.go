@@ -1,0 +1,86 @@
+package hub
+
+import (
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// mailbox holds what waits for one agent: references and sizes, no bodies.
+type mailbox struct {
+	items []*letter
+	byRef map[Ref]*letter
+	byID  map[protocol.MsgID][]*letter
+	bytes int
+	gone  int // processed letters still in items
+}
+
+type letter struct {
+	Letter
+	done      bool
+	tries     int       // on the current connection
+	lastTry   time.Time // zero: not given on this connection
+	announced time.Time // to a wait or hook; zero: never
+	announces int
+}
+
+func newMailbox() *mailbox {
+	return &mailbox{byRef: map[Ref]*letter{}, byID: map[protocol.MsgID][]*letter{}}
+}
+
+func (m *mailbox) put(l Letter) *letter {
+	it := &letter{Letter: l}
+	m.items = append(m.items, it)
+	m.byRef[l.Ref] = it
+	m.byID[l.ID] = append(m.byID[l.ID], it)
+	m.bytes += l.Bytes
+	return it
+}
+
+func (m *mailbox) unread() int { return len(m.items) - m.gone }
+
+// full says whether one more message of n bytes must be refused.
+func (m *mailbox) full(n int) bool {
+	return m.unread() >= protocol.InboxItemsMax || m.bytes+n > protocol.InboxBytesMax
+}
+
+// letter finds an unread message by id and, if several senders used the id, by sender.
+func (m *mailbox) letter(id protocol.MsgID, from protocol.AgentID) *letter {
+	found := m.byID[id]
+	for _, l := range found {
+		if from == "" || protocol.FoldAgentID(l.From) == protocol.FoldAgentID(from) {
+			return l
+		}
+	}
+	return nil
+}
+
+func (m *mailbox) take(l *letter) {
+	if l.done {
+		return
+	}
+	l.done = true
+	m.gone++
+	m.bytes -= l.Bytes
+	delete(m.byRef, l.Ref)
+	rest := m.byID[l.ID][:0]
+	for _, o := range m.byID[l.ID] {
+		if o != l {
+			rest = append(rest, o)
+		}
+	}
+	if len(rest) == 0 {
+		delete(m.byID, l.ID)
+	} else {
+		m.byID[l.ID] = rest
+	}
+	if m.gone > 64 && m.gone > len(m.items)/2 {
+		live := make([]*letter, 0, m.unread())
+		for _, o := range m.items {
+			if !o.done {
+				live = append(live, o)
+			}
+		}
+		m.items, m.gone = live, 0
+	}
+}

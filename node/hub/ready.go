@@ -1,0 +1,165 @@
+package hub
+
+import (
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Draft is a record of this node's own, complete but for its predecessor's hash and its signature.
+type Draft struct {
+	Record protocol.Record
+	Env    *protocol.Envelope // of messages
+}
+
+// InboxPut says that a message is now in the inbox of an agent here.
+type InboxPut struct {
+	Agent protocol.AgentID
+	Ref   Ref
+}
+
+// TierPut is a tier of a message that the journal keeps for queries.
+type TierPut struct {
+	Ref    Ref
+	Tier   protocol.Tier
+	Agent  protocol.AgentID
+	At     protocol.HLC
+	Wall   int64
+	By     protocol.PeerID
+	Reason string
+}
+
+// Ready is what the loop owes the world after a batch of Steps: Drafts, Inbox, Tiers and Values durable in one commit
+// before anything in Out leaves, then Out in order.
+type Ready struct {
+	Drafts []Draft
+	Inbox  []InboxPut
+	Tiers  []TierPut
+	Values map[string][]byte
+	Out    []Out
+}
+
+// Out is one thing to do after the commit. The set is closed.
+type Out interface{ isOut() }
+
+// Deliver gives a message to an attached agent. Env nil: read it from the journal.
+type Deliver struct {
+	Conn ConnID
+	Ref  Ref
+	Env  *protocol.Envelope
+	Try  int // 1 the first time on this connection
+}
+
+// Copy shows a message to the boards; Except is the board that said it.
+type Copy struct {
+	Ref    Ref
+	Env    *protocol.Envelope
+	Except ConnID
+}
+
+// LiveCopy passes a live frame to an agent's sockets here, or to all boards when To is empty.
+type LiveCopy struct {
+	Conns []ConnID // of the target; nil with Boards
+	Board bool
+	From  protocol.AgentID
+	Frame []byte
+}
+
+// LiveOut passes a live frame to other nodes: Home, or every inside peer when empty.
+type LiveOut struct {
+	Home  protocol.PeerID
+	From  protocol.AgentID
+	To    protocol.AgentID
+	Frame []byte
+}
+
+// Told answers a Token.
+type Told struct {
+	Token   Token
+	Refusal *protocol.Refusal
+	Ref     Ref
+	ID      protocol.MsgID
+	Repeat  bool
+	Wait    *Waited
+}
+
+// Waited answers a Wait.
+type Waited struct {
+	Agent  protocol.AgentID
+	Unread int
+	IDs    []protocol.MsgID
+	Again  bool
+}
+
+// Refused tells the connection that spoke why its message was not taken.
+type Refused struct {
+	Conn    ConnID
+	Env     *protocol.Envelope
+	Refusal *protocol.Refusal
+}
+
+// TierReached says that a message reached a tier; the shell tells its sender's sockets, waiters and pages.
+// Delivered marks the hint that is no tier.
+type TierReached struct {
+	Ref       Ref
+	Tier      protocol.Tier
+	Delivered bool
+	Agent     protocol.AgentID // of whom: the recipient
+	Reason    string
+}
+
+// HintDelivered tells the sender's home that an adapter took a message.
+type HintDelivered struct {
+	Home protocol.PeerID
+	Ref  Ref
+}
+
+// QueuedNotice tells a sender that its recipient has been absent for QueuedNoticeAfter.
+type QueuedNotice struct {
+	Ref    Ref
+	Sender protocol.AgentID
+	Target protocol.AgentID
+	ID     protocol.MsgID
+	Since  time.Time
+}
+
+// Roster asks for one AgentList to Conn, or to every connection when 0.
+type Roster struct{ Conn ConnID }
+
+// Welcome tells a connection who it is now: ConnectionInfo.
+type Welcome struct {
+	Conn  ConnID
+	Agent protocol.AgentID
+	Role  protocol.Role
+}
+
+// Replaced closes a socket whose agent attached through a newer one; Flap refuses the newcomer instead.
+type Replaced struct {
+	Conn ConnID
+	Flap bool
+}
+
+// PresenceChanged asks for our agents' presence to be sent to peers.
+type PresenceChanged struct{}
+
+// Mail says that an agent here has new mail (files, wakes).
+type Mail struct{ Agent protocol.AgentID }
+
+// MainChanged tells boards of a new main.
+type MainChanged struct{ Agent protocol.AgentID }
+
+func (Deliver) isOut()         {}
+func (Copy) isOut()            {}
+func (LiveCopy) isOut()        {}
+func (LiveOut) isOut()         {}
+func (Told) isOut()            {}
+func (Refused) isOut()         {}
+func (TierReached) isOut()     {}
+func (HintDelivered) isOut()   {}
+func (QueuedNotice) isOut()    {}
+func (Roster) isOut()          {}
+func (Welcome) isOut()         {}
+func (Replaced) isOut()        {}
+func (PresenceChanged) isOut() {}
+func (Mail) isOut()            {}
+func (MainChanged) isOut()     {}

@@ -1,0 +1,246 @@
+package hub
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles"
+)
+
+// say takes a message where it enters the mesh: the one place that decides whether it is let in (DESIGN 4 Decided once).
+func (c *Core) say(now time.Time, in Say) {
+	env := in.Env
+	from := c.stamp(now, &env, in)
+	if env.To == "" {
+		c.route(&env)
+	}
+	if old, ok := c.repeat(&env, in.Seen); ok {
+		if old.Content != env.Content() {
+			c.refuse(in, &env, protocol.Refuse(protocol.CodeMsgIDReused,
+				"the message id %q stands for another message already", "use a new id for new content", string(env.ID)))
+			return
+		}
+		c.keep(in.Values)
+		c.tell(Told{Token: in.Token, Ref: old.Ref, ID: env.ID, Repeat: true})
+		return
+	}
+	if r := c.admit(now, &env, in, from); r != nil {
+		c.refuse(in, &env, r)
+		return
+	}
+	if from == nil && env.From != "" { // first use of an agent of this node
+		from = c.bindHere(now, env.From, env.FromName, protocol.RoleLocal, in.BindAs)
+		env.FromRole = c.role(from)
+	}
+	scope := c.scopeTo(env.To)
+	if from != nil {
+		c.author.name(&c.ready, now, scope, from.bind)
+	}
+	ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(&env), &env)
+	c.fresh[env.Identity()] = Seen{env.Content(), ref}
+	c.keep(in.Values)
+	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID})
+	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
+	if env.To != "" {
+		if target := c.home(env.To); target != nil {
+			c.deliverHere(now, target, ref, &env, scope)
+		} else {
+			c.pending[ref] = &sent{from: env.From, to: env.To, id: env.ID, at: now}
+			c.due(now.Add(protocol.QueuedNoticeAfter))
+		}
+	}
+	c.out(Copy{Ref: ref, Env: &env, Except: in.Conn})
+}
+
+// stamp overwrites what the sender says of itself with what the node knows (faults B30, KB1).
+func (c *Core) stamp(now time.Time, env *protocol.Envelope, in Say) *agent {
+	env.From, env.Hops = in.As, nil
+	if in.As == "" {
+		if env.Source != protocol.SourceServer {
+			env.Source = protocol.SourceBoard
+		}
+		env.FromRole, env.FromName = protocol.RoleBoard, ""
+		return nil
+	}
+	env.Source = protocol.SourceAgent
+	from := c.home(in.As)
+	if from != nil {
+		env.From, env.FromName, env.FromRole = from.bind.Agent, from.bind.Name, c.role(from)
+	} else {
+		env.FromRole = protocol.RoleLocal
+		if c.term.Peer == c.self && c.term.Agent == in.As {
+			env.FromRole = protocol.RoleMain
+		}
+	}
+	return from
+}
+
+// route finds the target of a message that names none: main for what agents say to one another, nobody for what is
+// for boards. It never guesses from who spoke last (fault B11).
+func (c *Core) route(env *protocol.Envelope) {
+	switch protocol.Lookup(env.Intent).Class {
+	case protocol.ClassA2A, protocol.ClassUnknown, protocol.ClassProbe:
+	case protocol.ClassRun:
+		if env.FromRole.Inside() || env.Intent != protocol.AgentText {
+			return
+		}
+	default:
+		return
+	}
+	if main := c.term.Agent; main != "" && main != env.From {
+		env.To = main
+	}
+}
+
+func (c *Core) repeat(env *protocol.Envelope, seen *Seen) (Seen, bool) {
+	if s, ok := c.fresh[env.Identity()]; ok {
+		return s, true
+	}
+	if seen != nil {
+		return *seen, true
+	}
+	return Seen{}, false
+}
+
+// admit says why a message may not enter, or nil.
+func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent) *protocol.Refusal {
+	if r := env.Check(); r != nil {
+		return r
+	}
+	info := protocol.Lookup(env.Intent)
+	if info.HubOnly && env.Source != protocol.SourceServer {
+		return protocol.Refuse(protocol.CodeReservedName, "only the hub sends %s", "choose another name", string(env.Intent))
+	}
+	if from == nil && env.From != "" {
+		if other := c.find(env.From); other != nil && other.bind.Home != c.self && !other.hearsay {
+			return protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "speak there, or choose another id",
+				string(env.From), c.nodeName(other.bind.Home))
+		}
+	}
+	if env.To == "" {
+		return nil
+	}
+	target := c.find(env.To)
+	if target == nil {
+		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. %s. Nothing was sent", "", string(env.To), c.choices())
+	}
+	env.To = target.bind.Agent
+	if c.members[target.bind.Home].Gone {
+		return protocol.Refuse(protocol.CodeUnknownAgent, "agent %q lived on %s, which is no longer a member", "aster agents shows who is here",
+			string(env.To), c.nodeName(target.bind.Home))
+	}
+	if r := roles.May(env.FromRole, env.Intent, c.role(target)); r != nil {
+		return r
+	}
+	if env.Intent == protocol.Delegate {
+		if r := c.hop(env, in.Parent); r != nil {
+			return r
+		}
+	}
+	if target.box != nil && target.box.full(size(env)) {
+		return c.inboxFull(target)
+	}
+	return nil
+}
+
+func (c *Core) inboxFull(a *agent) *protocol.Refusal {
+	return protocol.Refuse(protocol.CodeInboxFull, "%s's inbox is full (%d unread)", "send again when it has read: aster agents shows how many wait",
+		string(a.bind.Agent), a.box.unread())
+}
+
+// hop continues the chain of Delegates and refuses a loop (U46): A to B to A, or more than HopsMax.
+func (c *Core) hop(env *protocol.Envelope, parent *protocol.Envelope) *protocol.Refusal {
+	if parent == nil || parent.Intent != protocol.Delegate || parent.To != env.From {
+		return nil
+	}
+	env.Hops = append(slices.Clone(parent.Hops), parent.From)
+	if len(env.Hops) >= protocol.HopsMax {
+		return protocol.Refuse(protocol.CodeHopDepth, "this work was delegated %d times already", "answer with a WorkerReport instead", len(env.Hops))
+	}
+	if slices.Contains(env.Hops, env.To) {
+		return protocol.Refuse(protocol.CodeHopLoop, "%q is already in this chain of Delegates (%s)", "answer it with a WorkerReport, or ask with a Request",
+			string(env.To), joinIDs(env.Hops))
+	}
+	return nil
+}
+
+func joinIDs(ids []protocol.AgentID) string {
+	parts := make([]string, len(ids))
+	for i, id := range ids {
+		parts[i] = string(id)
+	}
+	return strings.Join(parts, " -> ")
+}
+
+// choices names the agents that exist, for whoever named one that does not.
+func (c *Core) choices() string {
+	var ids []string
+	for _, a := range c.agents {
+		ids = append(ids, string(a.bind.Agent))
+	}
+	if len(ids) == 0 {
+		return "There are no agents yet"
+	}
+	sort.Strings(ids)
+	if len(ids) > 12 {
+		ids = append(ids[:12], "…")
+	}
+	return "Here: " + strings.Join(ids, ", ")
+}
+
+func (c *Core) refuse(in Say, env *protocol.Envelope, r *protocol.Refusal) {
+	c.tell(Told{Token: in.Token, Refusal: r, ID: env.ID})
+	if in.Conn != 0 {
+		c.out(Refused{Conn: in.Conn, Env: env, Refusal: r})
+	}
+	// A refused outbox line is settled too: its cursor moves on, its file says why.
+	c.keep(in.Values)
+}
+
+func (c *Core) keep(values map[string][]byte) {
+	for k, v := range values {
+		if c.ready.Values == nil {
+			c.ready.Values = map[string][]byte{}
+		}
+		c.ready.Values[k] = v
+	}
+}
+
+// scopeTo chooses the log of a message: what concerns an outside member goes into its own log (DESIGN 4 Scopes).
+func (c *Core) scopeTo(to protocol.AgentID) protocol.Scope {
+	if !c.inside() {
+		return protocol.ScopeOutside(c.self)
+	}
+	if a := c.find(to); a != nil {
+		if m, ok := c.members[a.bind.Home]; ok && !m.Inside {
+			return protocol.ScopeOutside(a.bind.Home)
+		}
+	}
+	return protocol.ScopeInside
+}
+
+// size is what a message weighs in an inbox.
+func size(env *protocol.Envelope) int { return len(env.Value) + 256 }
+
+func (c *Core) nodeName(p protocol.PeerID) string {
+	if m, ok := c.members[p]; ok && m.Name != "" {
+		return m.Name
+	}
+	return "…" + p.Short()
+}
+
+// sayLive passes on a frame that is never kept.
+func (c *Core) sayLive(in SayLive) {
+	target := c.find(in.To)
+	if target != nil && target.bind.Home == c.self {
+		c.out(LiveCopy{Conns: slices.Clone(target.conns), From: in.As, Frame: in.Frame})
+	} else if target != nil {
+		c.out(LiveOut{Home: target.bind.Home, From: in.As, To: in.To, Frame: in.Frame})
+	} else if in.To == "" && in.Conn != 0 {
+		c.out(LiveOut{From: in.As, Frame: in.Frame})
+	}
+	c.out(LiveCopy{Board: true, From: in.As, Frame: in.Frame})
+}
