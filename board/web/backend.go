@@ -38,7 +38,9 @@ type Viewer interface {
 	Tasks(ctx context.Context) ([]api.Task, error) // open ones first, then ended ones, newest first
 	Task(ctx context.Context, id string) (api.Task, error)
 	// Subscribe gives every event whose Pos is above since, then what happens from now on; since SinceNow gives only the
-	// latter. Events without a Pos are never replayed. The channel is closed when ctx ends or the reader is too slow;
+	// latter. Events without a Pos are never replayed. "agents" and "peers" events carry the whole list, "task" the whole
+	// task without its reports. An event of type "reset" says that too much was missed to be replayed: the reader takes
+	// a new snapshot. The channel is closed when ctx ends or the reader is too slow;
 	// who still cares subscribes again from its last Pos.
 	Subscribe(ctx context.Context, since uint64) <-chan api.Event
 	// State is the mesh's state document (state.json), or nil when there is none.
@@ -64,7 +66,7 @@ const MessagesMax = 1000
 // Mail is what agents and people do.
 type Mail interface {
 	Send(ctx context.Context, req api.SendRequest) (api.SendResult, error) // returns when logged
-	// Inbox is oldest first. Agent empty: the node's rule chooses, and the result says whom.
+	// Inbox is oldest first. Agent empty: the node's rule chooses.
 	Inbox(ctx context.Context, q InboxQuery) ([]api.InboxItem, error)
 	// Outbox is what agent sent and nobody has processed yet; dead: what was given up. Agent empty: all of this node's.
 	Outbox(ctx context.Context, agent protocol.AgentID, dead bool) ([]api.Message, error)

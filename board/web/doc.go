@@ -17,7 +17,7 @@
 //	GET  messages/{id}?wait=TIER&timeout=DURATION                    S+T  408 when the tier is not reached in time
 //	GET  search?q=WORDS&before=POS&limit=                            S+T  {"messages":[…]}
 //	GET  tail?agent=&intent=&since=MS&after=POS&follow=0             S+T  NDJSON of api.Event: message, and tiers of those shown
-//	GET  inbox?agent=&all=1&dead=1&after=POS&limit=&follow=1         T    {"agent","items":[…]}; with follow NDJSON of api.InboxItem
+//	GET  inbox?agent=&all=1&dead=1&after=POS&limit=&follow=1         T    {"items":[…]}; with follow NDJSON of api.InboxItem
 //	GET  outbox?agent=&dead=1                                        T    {"messages":[…]}
 //	POST ack                                                         T    api.AckRequest; {"acked":[ids]}
 //	GET  wait?agent=&timeout=DURATION                                T    api.WaitResult, or 408; not a byte in between
@@ -32,7 +32,7 @@
 //	POST down                                                        T    202; the node stops after answering
 //
 // Beside it: GET /open/{ticket} (uses a link, sets the session), GET /healthz and /readyz (nothing but "ok"), GET /ws
-// (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET / and the page's files (S),
+// (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET / and its views /t/ID, /m/ID, /a/ID, /n/ID, and the page's files (S),
 // and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (S+T), POST /api/feedback (S).
 //
 // Of the durations, "30s" and "5m" are read as Go does; without one, wait lasts an hour and messages/{id} 30 s.

@@ -1,0 +1,126 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// whom is the credential that a route asks for.
+type whom int
+
+const (
+	anyone    whom = 0
+	session   whom = 1 << 0
+	token     whom = 1 << 1
+	signedIn  whom = session | token
+	ownerOnly      = token // what only who can read the home may do
+)
+
+func (w whom) admits(who Standing) bool {
+	return who == Operator && w&session != 0 || who == Token && w&token != 0
+}
+
+// route is one row of the table: an address, and everything that is checked before its handler.
+type route struct {
+	method string
+	path   string
+	who    whom
+	handle func(w http.ResponseWriter, r *http.Request, who Standing)
+
+	bytes   int64 // of the body, which then may be of any type; 0: JSON of at most bodyBytesMax
+	locked  bool  // without credential the locked page is shown
+	landing bool  // a link elsewhere may lead here
+	once    bool  // has an effect although it is a GET: no HEAD
+}
+
+// table is every address of the board.
+func (s *Server) table() []route {
+	v1 := api.Prefix
+	return []route{
+		{method: "GET", path: v1 + "/status", who: signedIn, handle: s.status},
+		{method: "GET", path: v1 + "/peers", who: signedIn, handle: s.peers},
+		{method: "GET", path: v1 + "/agents", who: signedIn, handle: s.agents},
+		{method: "GET", path: v1 + "/snapshot", who: signedIn, handle: s.snapshot},
+		{method: "GET", path: v1 + "/events", who: signedIn, handle: s.events},
+		{method: "POST", path: v1 + "/send", who: signedIn, handle: s.send},
+		{method: "GET", path: v1 + "/messages", who: signedIn, handle: s.messages},
+		{method: "GET", path: v1 + "/messages/{id}", who: signedIn, handle: s.message},
+		{method: "GET", path: v1 + "/search", who: signedIn, handle: s.search},
+		{method: "GET", path: v1 + "/tail", who: signedIn, handle: s.tail},
+		{method: "GET", path: v1 + "/tasks", who: signedIn, handle: s.tasks},
+		{method: "GET", path: v1 + "/tasks/{id}", who: signedIn, handle: s.task},
+		{method: "POST", path: v1 + "/tasks/{id}/cancel", who: signedIn, handle: s.cancelTask},
+		{method: "GET", path: v1 + "/inbox", who: ownerOnly, handle: s.inbox},
+		{method: "GET", path: v1 + "/outbox", who: ownerOnly, handle: s.outbox},
+		{method: "POST", path: v1 + "/ack", who: ownerOnly, handle: s.ack},
+		{method: "GET", path: v1 + "/wait", who: ownerOnly, handle: s.wait},
+		{method: "POST", path: v1 + "/invites", who: ownerOnly, handle: s.invite},
+		{method: "POST", path: v1 + "/members/{peer}/renew", who: ownerOnly, handle: s.renewMember},
+		{method: "POST", path: v1 + "/members/{peer}/revoke", who: ownerOnly, handle: s.revokeMember},
+		{method: "POST", path: v1 + "/leave", who: ownerOnly, handle: s.leave},
+		{method: "POST", path: v1 + "/agents/{id}/forget", who: ownerOnly, handle: s.forgetAgent},
+		{method: "PUT", path: v1 + "/blobs", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
+		{method: "PUT", path: v1 + "/blobs/{sha256}", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
+		{method: "GET", path: v1 + "/blobs/{sha256}", who: signedIn, handle: s.blob},
+		{method: "POST", path: v1 + "/board-link", who: ownerOnly, handle: s.boardLink},
+		{method: "POST", path: v1 + "/down", who: ownerOnly, handle: s.down},
+
+		{method: "GET", path: "/api/state", who: signedIn, handle: s.state},
+		{method: "GET", path: "/api/events", who: signedIn, handle: s.stateEvents},
+		{method: "GET", path: "/api/whoami", who: signedIn, handle: s.whoami},
+		{method: "POST", path: "/api/feedback", who: session, handle: s.feedback},
+
+		{method: "GET", path: "/ws", who: anyone, handle: s.socket},
+		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true},
+		{method: "GET", path: "/healthz", who: anyone, handle: s.healthz},
+		{method: "GET", path: "/readyz", who: anyone, handle: s.readyz},
+
+		{method: "GET", path: "/{$}", who: session, handle: s.page, locked: true, landing: true},
+		{method: "GET", path: "/t/{id}", who: session, handle: s.page, locked: true, landing: true},
+		{method: "GET", path: "/m/{id}", who: session, handle: s.page, locked: true, landing: true},
+		{method: "GET", path: "/a/{id}", who: session, handle: s.page, locked: true, landing: true},
+		{method: "GET", path: "/n/{id}", who: session, handle: s.page, locked: true, landing: true},
+		{method: "GET", path: "/static/{file}", who: session, handle: s.file},
+	}
+}
+
+// routes mounts the table. What is not in it is told apart only after the checks of place.
+func (s *Server) routes() http.Handler {
+	byPath := map[string]map[string]route{}
+	for _, rt := range append(s.table(), s.openFiles()...) {
+		if byPath[rt.path] == nil {
+			byPath[rt.path] = map[string]route{}
+		}
+		byPath[rt.path][rt.method] = rt
+	}
+	mux := http.NewServeMux()
+	for path, byMethod := range byPath {
+		mux.Handle(path, s.guarded(byMethod))
+	}
+	mux.Handle("/", s.guardedUnknown())
+	return mux
+}
+
+func (s *Server) guardedUnknown() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secureHeaders(w.Header())
+		no := s.checkPlace(r, route{})
+		if no == nil {
+			no = protocol.Refuse(codeNoRoute, "there is nothing at this address", "")
+		}
+		s.turnAway(w, r, no)
+	})
+}
+
+func allowed(byMethod map[string]route) string {
+	var names []string
+	for m := range byMethod {
+		names = append(names, m)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
