@@ -1,0 +1,165 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// fold is the form under which agents are filed.
+func fold(id protocol.AgentID) string { return string(protocol.FoldAgentID(id)) }
+
+// putMessage files a message under what queries ask for.
+func (t *transaction) putMessage(pos uint64, l *logState, r *protocol.Record, env *protocol.Envelope) error {
+	state := stateOpen
+	if env.From == "" || (env.To == "" && env.Room == "") {
+		state = stateNone
+	}
+	err := t.c.exec("INSERT INTO msgs(pos, sender, target, intent, re, thread, short, at, state) VALUES(?,?,?,?,?,?,?,?,?)",
+		pos, orNull(fold(env.From)), orNull(fold(env.To)), string(env.Intent), orNull(string(env.Re)),
+		orNull(env.Thread), shortKey(env.ID), uint64(r.At), state)
+	if err != nil {
+		return fmt.Errorf("file message %s seq %d: %w", l.text, r.Seq, err)
+	}
+	id, content := env.Identity(), env.Content()
+	err = t.c.exec("INSERT INTO identities VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING", id[:], content[:], l.row, r.Seq, pos)
+	if err != nil {
+		return fmt.Errorf("identity of %s seq %d: %w", l.text, r.Seq, err)
+	}
+	ref := msgRef{l.row, r.Seq}
+	if !t.j.early[ref] {
+		return nil
+	}
+	t.earlyGone = append(t.earlyGone, ref)
+	if err := t.c.exec("DELETE FROM tiers_early WHERE log=? AND seq=?", l.row, r.Seq); err != nil {
+		return err
+	}
+	for _, tier := range []protocol.Tier{protocol.Processed, protocol.Refused} {
+		n, err := t.c.number("SELECT count(*) FROM tiers WHERE log=? AND seq=? AND tier=?", l.row, r.Seq, string(tier))
+		if err == nil && n > 0 {
+			err = t.settle(pos, tier)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle notes at the message itself that it was processed, or refused and not processed by anybody.
+func (t *transaction) settle(pos uint64, tier protocol.Tier) error {
+	if tier == protocol.Processed {
+		return t.c.exec("UPDATE msgs SET state=1 WHERE pos=? AND state IN (0,2)", pos)
+	}
+	return t.c.exec("UPDATE msgs SET state=2 WHERE pos=? AND state=0", pos)
+}
+
+// find returns the position of a message, 0 if it is not here.
+func (t *transaction) find(row int64, seq uint64) (pos uint64, err error) {
+	n, err := t.c.number("SELECT pos FROM records WHERE log=? AND seq=?", row, seq)
+	return uint64(n), err
+}
+
+func (t *transaction) putInbox(p *InboxPut) error {
+	l := t.log(p.Log)
+	var pos, bytes int64
+	_, err := t.c.one("SELECT pos, length(body) FROM records WHERE log=? AND seq=? AND kind='msg'", []any{l.row, p.Seq},
+		func(s *sqlite3.Stmt) { pos, bytes = s.ColumnInt64(0), s.ColumnInt64(1) })
+	if err != nil {
+		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+	}
+	if pos == 0 {
+		return fmt.Errorf("%w: %s seq %d for %s", ErrUnknownMessage, p.Log, p.Seq, p.Agent)
+	}
+	key, state, reason := fold(p.Agent), stateOpen, ""
+	if err := t.c.each("SELECT tier, reason FROM tiers WHERE log=? AND seq=? AND key IN (?, '')", []any{l.row, p.Seq, key},
+		func(s *sqlite3.Stmt) bool {
+			switch protocol.Tier(s.ColumnText(0)) {
+			case protocol.Processed:
+				state, reason = stateProcessed, ""
+				return false
+			case protocol.Refused:
+				state, reason = stateDead, s.ColumnText(1)
+			}
+			return true
+		}); err != nil {
+		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+	}
+	err = t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", key, pos, string(p.Agent), bytes, state, reason)
+	if err != nil {
+		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+	}
+	return nil
+}
+
+func (t *transaction) putTier(p *TierPut) error {
+	l := t.log(p.Log)
+	if l.row == 0 {
+		if err := t.putHead(l); err != nil {
+			return err
+		}
+	}
+	pos, err := t.find(l.row, p.Seq)
+	if err != nil {
+		return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
+	}
+	key := fold(p.Agent)
+	if key == "" && pos != 0 {
+		if _, err := t.c.one("SELECT target FROM msgs WHERE pos=?", []any{pos}, func(s *sqlite3.Stmt) { key = s.ColumnText(0) }); err != nil {
+			return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
+		}
+	}
+	err = t.c.exec("INSERT INTO tiers VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", l.row, p.Seq, key, string(p.Tier),
+		string(p.Agent), uint64(p.At), p.Wall, string(p.By), p.Reason)
+	if err != nil {
+		return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
+	}
+	if p.Tier != protocol.Processed && p.Tier != protocol.Refused {
+		return nil
+	}
+	if pos == 0 {
+		ref := msgRef{l.row, p.Seq}
+		t.earlyAdded = append(t.earlyAdded, ref)
+		return t.c.exec("INSERT INTO tiers_early VALUES(?,?) ON CONFLICT DO NOTHING", ref.log, ref.seq)
+	}
+	if err := t.settle(pos, p.Tier); err != nil {
+		return err
+	}
+	if p.Tier == protocol.Processed {
+		return t.c.exec("UPDATE inbox SET state=1, reason='' WHERE key=? AND pos=? AND state<>1", key, pos)
+	}
+	return t.c.exec("UPDATE inbox SET state=2, reason=? WHERE key=? AND pos=? AND state=0", p.Reason, key, pos)
+}
+
+// crockford is the alphabet of short ids, in value order.
+const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// shortRunes is how many characters of a short id are filed: the longest that people are shown.
+const shortRunes = 12
+
+// shortKey is the filed form of a message's short id.
+func shortKey(id protocol.MsgID) uint64 {
+	low, _, _ := shortRange(protocol.ShortIDOf(id, shortRunes))
+	return low
+}
+
+// shortRange returns the range [low, high) of filed forms whose short id ends with text, as people type it: any case,
+// o for 0, i and l for 1. False: text is no short id.
+func shortRange(text string) (low, high uint64, ok bool) {
+	if len(text) < 5 || len(text) > shortRunes {
+		return 0, 0, false
+	}
+	text = strings.NewReplacer("o", "0", "i", "1", "l", "1").Replace(strings.ToLower(text))
+	for i := len(text) - 1; i >= 0; i-- {
+		v := strings.IndexByte(crockford, text[i])
+		if v < 0 {
+			return 0, 0, false
+		}
+		low = low<<5 | uint64(v)
+	}
+	shift := 5 * (shortRunes - len(text))
+	return low << shift, (low + 1) << shift, true
+}

@@ -1,0 +1,407 @@
+package journal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+var (
+	// ErrClosed says that the journal was closed before the call.
+	ErrClosed = errors.New("journal is closed")
+	// ErrFull says that there is no room. Nothing of the batch was written; reads and later commits go on.
+	ErrFull = errors.New("journal is full")
+	// ErrGap says that a record does not continue its log here. Nothing of the batch was written.
+	ErrGap = errors.New("record does not continue its log")
+	// ErrUnknownMessage says that a batch puts a message into an inbox that the journal does not hold. Nothing of it was
+	// written.
+	ErrUnknownMessage = errors.New("no such message in the journal")
+	// ErrNewer says that a store was written by a later version of aster.
+	ErrNewer = errors.New("store is of a newer version")
+	// ErrDamaged says that bytes on the disk are not those that were written.
+	ErrDamaged = errors.New("stored bytes are damaged")
+)
+
+// Options of Open. The zero value is ready.
+type Options struct {
+	// BytesMax bounds the bytes of the whole directory; 0 means 8 GiB. See Commit for what is refused when.
+	BytesMax int64
+	// Log takes diagnostics; nil discards them.
+	Log *slog.Logger
+	// VFS names a registered file layer of the engine, for tests with faulty disks; empty is the operating system's.
+	VFS string
+}
+
+const bytesMaxDefault = 8 << 30
+
+// Recovery says what Open found and did. The zero value: nothing out of order.
+type Recovery struct {
+	// TornBytes of the write-ahead log came after its last whole commit and were left out: an end of the process in
+	// mid-commit, of which nothing was promised.
+	TornBytes int64
+	// SetAside names the files of a damaged store that were put out of the way; they are never deleted.
+	SetAside []string
+	// Reason says why.
+	Reason string
+	// Salvaged counts the records that were taken over from them, Lost the ranges that were there and could not be; they
+	// come from other nodes, or Repair fills them.
+	Salvaged uint64
+	Lost     []Lost
+	// SearchRebuilt says that the search index was begun anew.
+	SearchRebuilt bool
+}
+
+// Lost is a range of records, both ends included, whose bytes are damaged or gone. Held ones keep their place and
+// hash in the log and may be filled by Repair; from the first that is not held on, the log is short.
+type Lost struct {
+	Log      protocol.LogID
+	From, To uint64
+	Held     bool
+}
+
+// readersMax: one for pages and commands, one for pushes to peers. Each costs about 1 MiB once used.
+const readersMax = 2
+
+// logState is what is known of one log without asking the database.
+type logState struct {
+	row  int64 // logs.id
+	id   protocol.LogID
+	text string
+	seq  uint64 // 0: only spoken of by receipts
+	hash protocol.Hash
+}
+
+// Journal is the store. Safe for concurrent use.
+type Journal struct {
+	// Fixed at creation.
+	dir      string
+	opts     Options
+	log      *slog.Logger
+	recovery Recovery
+	storeID  string // 32 hex digits, new for every fresh database: checkpoints of another one do not count
+	done     chan struct{}
+	grew     chan struct{} // capacity 1: a commit wakes Run
+
+	readers chan *conn // readersMax tokens; nil: not opened yet
+
+	blobBytes   atomic.Int64
+	searchBytes atomic.Int64
+	walPages    atomic.Int64 // in the write-ahead log, not yet moved into the database
+	closed      atomic.Bool
+
+	search searchIndex
+
+	// Guarded by wmu: the writer's connection. Held across I/O on purpose: it is the queue of writers.
+	wmu        sync.Mutex
+	writer     *conn
+	next       uint64          // position of the next record
+	failed     error           // the first final error; every later commit repeats it
+	early      map[msgRef]bool // messages not here yet that receipts already speak of
+	unmeasured int64           // bytes written since used was measured
+	used       int64           // bytes of the database files when last measured
+
+	// Guarded by mu: what queries read without the database.
+	mu    sync.RWMutex
+	logs  map[protocol.LogID]*logState
+	rows  map[int64]*logState
+	bad   map[int64]bool // positions of records known to be damaged
+	count uint64
+}
+
+// msgRef names a message by its log's row and seq.
+type msgRef struct {
+	log int64
+	seq uint64
+}
+
+// Open opens or makes the journal in dir (mode 0700, its files 0600). It reads the heads of the logs and no more, so
+// its time does not grow with the records. A database that cannot be opened is set aside and what is readable in it
+// is taken over: see Recovery. It returns ErrNewer for a store of a later version, and other errors when the
+// directory cannot be used at all.
+func Open(dir string, o Options) (_ *Journal, err error) {
+	if o.BytesMax <= 0 {
+		o.BytesMax = bytesMaxDefault
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	j := &Journal{
+		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1),
+		readers: make(chan *conn, readersMax), early: map[msgRef]bool{},
+		logs: map[protocol.LogID]*logState{}, rows: map[int64]*logState{}, bad: map[int64]bool{},
+	}
+	for range readersMax {
+		j.readers <- nil
+	}
+	for _, d := range []string{dir, j.blobDir(), j.checkpointDir()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("open journal: %w", err)
+		}
+		if err := os.Chmod(d, 0o700); err != nil {
+			return nil, fmt.Errorf("open journal: %w", err)
+		}
+	}
+	if err := j.openStore(); err != nil {
+		return nil, fmt.Errorf("open journal %s: %w", dir, err)
+	}
+	if err := errors.Join(j.countBlobs(), j.measure()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal %s: %w", dir, err), j.writer.close())
+	}
+	j.openSearch()
+	return j, nil
+}
+
+func (j *Journal) dbPath() string { return filepath.Join(j.dir, "journal.db") }
+
+// openStore opens the database, or sets a damaged one aside and takes over what is readable.
+func (j *Journal) openStore() error {
+	torn := tornBytes(j.dbPath())
+	cause := j.suspected()
+	if cause == "" {
+		err := j.openWriter()
+		if err == nil {
+			j.recovery.TornBytes = torn
+			return nil
+		}
+		if !isDamage(err) && !errors.Is(err, ErrDamaged) {
+			return err
+		}
+		cause = err.Error()
+	}
+	aside, err := j.setAside(j.dbPath())
+	if err != nil {
+		return fmt.Errorf("set a damaged store aside: %w", err)
+	}
+	j.recovery.SetAside, j.recovery.Reason = aside, cause
+	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over",
+		"file", aside[0], "err", cause)
+	if err := j.openWriter(); err != nil {
+		return err
+	}
+	if err := j.salvage(aside[0]); err != nil {
+		return errors.Join(fmt.Errorf("take over the readable part of %s: %w", aside[0], err), j.writer.close())
+	}
+	return j.clearSuspicion()
+}
+
+// openWriter opens the writer's connection, checks what it can without reading everything, and reads the heads.
+func (j *Journal) openWriter() (err error) {
+	setup := []string{
+		"PRAGMA locking_mode=NORMAL", "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY",
+		"PRAGMA foreign_keys=OFF", "PRAGMA trusted_schema=OFF",
+		"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0",
+	}
+	if runtime.GOOS == "darwin" {
+		setup = append(setup, "PRAGMA fullfsync=1", "PRAGMA checkpoint_fullfsync=1")
+	}
+	c, err := openConn(j.dbPath(), j.opts.VFS, setup...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	version, err := c.number("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	app, err := c.number("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	switch {
+	case version > schemaVersion:
+		return fmt.Errorf("%w: it has schema %d, this version knows %d", ErrNewer, version, schemaVersion)
+	case version == 0 && app == 0:
+		if err := makeStore(c); err != nil {
+			return err
+		}
+	case app != applicationID:
+		return fmt.Errorf("%w: not a journal (application id %#x)", ErrDamaged, app)
+	}
+	j.writer = c
+	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		j.walPages.Store(int64(pages))
+		return nil
+	})
+	return j.readHeads()
+}
+
+func makeStore(c *conn) error {
+	id := rand.Text()
+	return inTransaction(c, func() error {
+		if err := c.db.Exec(schema); err != nil {
+			return err
+		}
+		if err := c.exec("INSERT INTO meta VALUES('store', ?)", []byte(id)); err != nil {
+			return err
+		}
+		if err := c.db.Exec(fmt.Sprintf("PRAGMA application_id=%d", applicationID)); err != nil {
+			return err
+		}
+		return c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
+	})
+}
+
+// inTransaction runs f between BEGIN IMMEDIATE and COMMIT, or rolls back.
+func inTransaction(c *conn, f func() error) error {
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil && !c.db.GetAutocommit() {
+		err = errors.Join(err, c.exec("ROLLBACK"))
+	}
+	return err
+}
+
+// headsChecked is how many of the newest records Open reads again: a crash can only have hurt the end.
+const headsChecked = 64
+
+func (j *Journal) readHeads() error {
+	c := j.writer
+	clear(j.logs)
+	clear(j.rows)
+	var bad error
+	err := c.each("SELECT id, name, seq, hash FROM logs", nil, func(s *sqlite3.Stmt) bool {
+		id, err := protocol.ParseLogID(s.ColumnText(1))
+		if err != nil || len(s.ColumnRawBlob(3)) != len(protocol.Hash{}) {
+			bad = fmt.Errorf("%w: head of log %q", ErrDamaged, s.ColumnText(1))
+			return false
+		}
+		l := &logState{row: s.ColumnInt64(0), id: id, text: s.ColumnText(1), seq: uint64(s.ColumnInt64(2))}
+		copy(l.hash[:], s.ColumnRawBlob(3))
+		j.logs[id], j.rows[l.row] = l, l
+		return true
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return err
+	}
+	if _, err = c.one("SELECT value FROM meta WHERE key='store'", nil, func(s *sqlite3.Stmt) { j.storeID = s.ColumnText(0) }); err != nil {
+		return err
+	}
+	last, err := c.number("SELECT max(pos) FROM records")
+	if err != nil {
+		return err
+	}
+	j.next, j.count = uint64(last)+1, 0
+	for _, l := range j.logs {
+		j.count += l.seq
+	}
+	if err := c.each("SELECT log, seq FROM tiers_early", nil, func(s *sqlite3.Stmt) bool {
+		j.early[msgRef{s.ColumnInt64(0), uint64(s.ColumnInt64(1))}] = true
+		return true
+	}); err != nil {
+		return err
+	}
+	return j.checkEnd(last)
+}
+
+// checkEnd compares the newest records with the heads.
+func (j *Journal) checkEnd(last int64) error {
+	seen := map[int64]bool{}
+	var bad error
+	err := j.writer.each("SELECT "+recordColumns+" FROM records WHERE pos > ? ORDER BY pos DESC", []any{last - headsChecked},
+		func(s *sqlite3.Stmt) bool {
+			st, ok := j.scanRecord(s)
+			l := j.rows[s.ColumnInt64(1)]
+			if l == nil || (!seen[l.row] && (st.Record.Seq != l.seq || st.Hash != l.hash)) {
+				bad = fmt.Errorf("%w: the newest records do not match the heads at position %d", ErrDamaged, st.Pos)
+				return false
+			}
+			seen[l.row] = true
+			if !ok {
+				j.noteBad(int64(st.Pos))
+			}
+			return true
+		})
+	return errors.Join(err, bad)
+}
+
+// setAside renames a database and its side files to names that are free, and returns the new names.
+func (j *Journal) setAside(path string) ([]string, error) {
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s.damaged-%d", path, n)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		names := []string{to}
+		if err := os.Rename(path, to); err != nil {
+			return nil, err
+		}
+		// The engine finds the write-ahead log of a renamed database only under the new name.
+		if err := os.Rename(path+"-wal", to+"-wal"); err == nil {
+			names = append(names, to+"-wal")
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return names, err
+		}
+		if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return names, err
+		}
+		return names, syncDir(filepath.Dir(path))
+	}
+}
+
+// Recovery says what Open found.
+func (j *Journal) Recovery() Recovery { return j.recovery }
+
+// Close ends the use of the files. Run must have returned. It waits for queries under way; later calls return
+// ErrClosed. What Commit returned nil for stays.
+func (j *Journal) Close() error {
+	if j.closed.Swap(true) {
+		return nil
+	}
+	close(j.done)
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	err := j.search.close()
+	for range readersMax {
+		err = errors.Join(err, (<-j.readers).close())
+	}
+	if j.failed == nil {
+		return errors.Join(err, j.writer.close())
+	}
+	j.writer.close() // its error is the one that Commit returned
+	return err
+}
+
+// read lends one reader's connection to f.
+func (j *Journal) read(f func(*conn) error) error {
+	if j.closed.Load() {
+		return ErrClosed
+	}
+	select {
+	case <-j.done:
+		return ErrClosed
+	case c := <-j.readers:
+		defer func() { j.readers <- c }()
+		if c == nil {
+			var err error
+			c, err = openConn(j.dbPath(), j.opts.VFS, "PRAGMA cache_size=-2048", "PRAGMA temp_store=MEMORY",
+				"PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
+			if err != nil {
+				c = nil
+				return fmt.Errorf("open a reader: %w", err)
+			}
+		}
+		return j.suspect(f(c))
+	}
+}

@@ -1,0 +1,280 @@
+package journal
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Head is the end of a log: its last seq (all before it are here) and that record's hash.
+type Head struct {
+	Log  protocol.LogID
+	Seq  uint64
+	Hash protocol.Hash
+}
+
+// Stored is a record with its place here.
+type Stored struct {
+	Pos    uint64
+	Record protocol.Record
+	Hash   protocol.Hash
+	// Damaged: the bytes on the disk are not those that were written. Record then has only Log and Seq; Hash is right.
+	// Repair takes the record from another node.
+	Damaged bool
+}
+
+// Heads returns the heads of all logs, in no order.
+func (j *Journal) Heads() ([]Head, error) {
+	if j.closed.Load() {
+		return nil, ErrClosed
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	out := make([]Head, 0, len(j.logs))
+	for _, l := range j.logs {
+		if l.seq > 0 {
+			out = append(out, Head{l.id, l.seq, l.hash})
+		}
+	}
+	return out, nil
+}
+
+// Records is how many records there are.
+func (j *Journal) Records() uint64 {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.count
+}
+
+// Digest is the hex SHA-256 over (log text, last seq, that record's hash) of all logs sorted by their text: two
+// journals of the same digest hold the same records, since each hash covers all before it. The text has its length
+// before it; numbers are big endian, 8 bytes. It reads no disk.
+func (j *Journal) Digest() (string, error) {
+	if j.closed.Load() {
+		return "", ErrClosed
+	}
+	j.mu.RLock()
+	all := make([]*logState, 0, len(j.logs))
+	for _, l := range j.logs {
+		if l.seq > 0 {
+			all = append(all, l)
+		}
+	}
+	j.mu.RUnlock()
+	slices.SortFunc(all, func(a, b *logState) int { return cmp.Compare(a.text, b.text) })
+	h := sha256.New()
+	for _, l := range all { // a logState is never changed once it is visible
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(l.text))))
+		h.Write([]byte(l.text))
+		h.Write(binary.BigEndian.AppendUint64(nil, l.seq))
+		h.Write(l.hash[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (j *Journal) logOf(id protocol.LogID) *logState {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.logs[id]
+}
+
+func (j *Journal) logOfRow(row int64) *logState {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.rows[row]
+}
+
+// recordOverhead is counted for the fields of a record beside its body when a range is measured.
+const recordOverhead = 256
+
+// Range returns records of one log from seq on, without a gap, ending at a signed record (whole commits), in at most
+// maxBytes of bodies and overhead; the first commit is returned whole even above it. It is empty when there is nothing
+// from that seq on, and it ends before a damaged record: that one is never handed on. A commit above
+// protocol.MeshFrameBytesMax is an error, since it could not travel.
+func (j *Journal) Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.Record, error) {
+	l := j.logOf(log)
+	if l == nil || from > l.seq {
+		if j.closed.Load() {
+			return nil, ErrClosed
+		}
+		return nil, nil
+	}
+	var out []protocol.Record
+	whole, bytes := 0, 0
+	tooLarge := false
+	err := j.read(func(c *conn) error {
+		return c.each("SELECT "+recordColumns+" FROM records WHERE log=? AND seq>=? ORDER BY seq", []any{l.row, max(from, 1)},
+			func(s *sqlite3.Stmt) bool {
+				st, ok := j.scanRecord(s)
+				if !ok {
+					j.noteBad(int64(st.Pos))
+					return false
+				}
+				bytes += len(st.Record.Body) + recordOverhead
+				if whole > 0 && bytes > maxBytes {
+					return false
+				}
+				if bytes > protocol.MeshFrameBytesMax {
+					tooLarge = true
+					return false
+				}
+				out = append(out, st.Record)
+				if len(st.Record.Sig) > 0 {
+					whole = len(out)
+				}
+				return true
+			})
+	})
+	if err == nil && tooLarge && whole == 0 {
+		err = fmt.Errorf("the commit is larger than %d bytes", protocol.MeshFrameBytesMax)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("range of %s from %d: %w", log, from, err)
+	}
+	return out[:whole], nil
+}
+
+// At returns one record; false when it is not here.
+func (j *Journal) At(log protocol.LogID, seq uint64) (st Stored, found bool, err error) {
+	l := j.logOf(log)
+	if l == nil || seq == 0 || seq > l.seq {
+		if j.closed.Load() {
+			return st, false, ErrClosed
+		}
+		return st, false, nil
+	}
+	err = j.read(func(c *conn) error {
+		found, err = c.one("SELECT "+recordColumns+" FROM records WHERE log=? AND seq=?", []any{l.row, seq},
+			func(s *sqlite3.Stmt) { st = j.scanStored(s) })
+		return err
+	})
+	if err != nil {
+		return st, false, fmt.Errorf("record %s seq %d: %w", log, seq, err)
+	}
+	return st, found, nil
+}
+
+// Since returns at most limit records after position pos (0: from the first), in order of position.
+func (j *Journal) Since(pos uint64, limit int) ([]Stored, error) {
+	var out []Stored
+	err := j.read(func(c *conn) error {
+		return c.each("SELECT "+recordColumns+" FROM records WHERE pos>? ORDER BY pos LIMIT ?", []any{pos, limit},
+			func(s *sqlite3.Stmt) bool {
+				out = append(out, j.scanStored(s))
+				return true
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("records since %d: %w", pos, err)
+	}
+	return out, nil
+}
+
+// Position is the position of the newest record, 0 when there is none.
+func (j *Journal) Position() uint64 {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	return j.next - 1
+}
+
+const recordColumns = "pos, log, seq, prev, hash, at, wall, kind, sig, body"
+
+// scanStored is scanRecord for callers to whom a damaged record is a Stored.
+func (j *Journal) scanStored(s *sqlite3.Stmt) Stored {
+	st, ok := j.scanRecord(s)
+	if !ok {
+		j.noteBad(int64(st.Pos))
+	}
+	return st
+}
+
+// scanRecord reads recordColumns and checks the record against its hash. False: it is damaged.
+func (j *Journal) scanRecord(s *sqlite3.Stmt) (Stored, bool) {
+	st := Stored{Pos: uint64(s.ColumnInt64(0))}
+	l := j.logOfRow(s.ColumnInt64(1))
+	r := &st.Record
+	if l != nil {
+		r.Log = l.id
+	}
+	r.Seq = uint64(s.ColumnInt64(2))
+	okPrev, okHash := fill(r.Prev[:], s.ColumnRawBlob(3)), fill(st.Hash[:], s.ColumnRawBlob(4))
+	r.At, r.Wall = protocol.HLC(s.ColumnInt64(5)), s.ColumnInt64(6)
+	r.Kind = protocol.Kind(s.ColumnText(7))
+	sig, okSig := unpackSig(s.ColumnRawBlob(8))
+	r.Sig = sig
+	r.Body = s.ColumnBlob(9, nil)
+	if l == nil || !okPrev || !okHash || !okSig || r.Hash() != st.Hash {
+		st.Record = protocol.Record{Log: r.Log, Seq: r.Seq}
+		st.Damaged = true
+		return st, false
+	}
+	return st, true
+}
+
+func fill(to, from []byte) bool {
+	return copy(to, from) == len(to) && len(from) == len(to)
+}
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// packSig adds a checksum to a signature, which a record's hash does not cover.
+func packSig(sig []byte) any {
+	if len(sig) == 0 {
+		return nil
+	}
+	return binary.BigEndian.AppendUint32(slices.Clone(sig), crc32.Checksum(sig, crcTable))
+}
+
+func unpackSig(packed []byte) ([]byte, bool) {
+	if len(packed) == 0 {
+		return nil, true
+	}
+	n := len(packed) - 4
+	if n <= 0 || crc32.Checksum(packed[:n], crcTable) != binary.BigEndian.Uint32(packed[n:]) {
+		return nil, false
+	}
+	return slices.Clone(packed[:n]), true
+}
+
+// IdentityRow is the first message here under an identity.
+type IdentityRow struct {
+	Content protocol.Digest
+	Log     protocol.LogID
+	Seq     uint64
+	Pos     uint64
+}
+
+// Identity returns the first message under an identity (protocol.Envelope.Identity). It waits for a Commit under way:
+// the loop, which asks for every message, is the one that commits.
+func (j *Journal) Identity(id protocol.Digest) (row IdentityRow, found bool, err error) {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	if j.closed.Load() {
+		return row, false, ErrClosed
+	}
+	ok := true
+	found, err = j.writer.one("SELECT content, log, seq, pos FROM identities WHERE id=?", []any{id[:]}, func(s *sqlite3.Stmt) {
+		ok = fill(row.Content[:], s.ColumnRawBlob(0))
+		if l := j.logOfRow(s.ColumnInt64(1)); l != nil {
+			row.Log = l.id
+		} else {
+			ok = false
+		}
+		row.Seq, row.Pos = uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(3))
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: identity %s", ErrDamaged, id)
+	}
+	if err != nil {
+		return row, false, fmt.Errorf("identity: %w", j.suspect(err))
+	}
+	return row, found, nil
+}
