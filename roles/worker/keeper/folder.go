@@ -56,7 +56,7 @@ type Order struct {
 	TokensMax      int64             `json:"tokensMax,omitempty"` // 0: no limit
 	Author         string            `json:"author"`
 	Repo           *Repository       `json:"repo,omitempty"`
-	Env            map[string]string `json:"-"` // travels in the process's environment only: it may hold secrets
+	Env            map[string]string `json:"env,omitempty"` // added to the command's environment; no secrets, this is a file
 	Accepted       time.Time         `json:"accepted"`
 }
 

@@ -1,6 +1,9 @@
 package keeper
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -66,4 +69,17 @@ func cut(s string, runes int) string {
 		return s
 	}
 	return string(r[:runes-1]) + "…"
+}
+
+// firstLine is the first line of the task that says something.
+func firstLine(dir string) string {
+	f, err := os.Open(filepath.Join(dir, FileText))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, 4<<10)) // a subject needs no more; an unreadable one is no subject
+	text := strings.TrimSpace(clean(string(b)))
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }

@@ -1,0 +1,191 @@
+package member
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// cut ends the logs of one revoked peer.
+type cut struct {
+	at   protocol.HLC // of the newest revocation
+	last *write
+	logs map[protocol.LogID]uint64 // of two cuts the higher; a log that none names has no record that counts
+	// lifted: the peer was let in again; its logs of starts after the revocation count.
+	lifted bool
+}
+
+type cuts map[protocol.PeerID]*cut
+
+func (c cuts) bound(log protocol.LogID) uint64 {
+	of := c[log.Peer]
+	if of == nil {
+		return NoBound
+	}
+	if seq, named := of.logs[log]; named {
+		return seq
+	}
+	if of.lifted && log.Start.At > of.at {
+		return NoBound
+	}
+	return 0
+}
+
+func (c cuts) counts(w *write) bool { return w.seq <= c.bound(w.log) }
+
+func (c cuts) add(w *write) {
+	of := c[w.revoke.Peer]
+	if of == nil {
+		of = &cut{logs: map[protocol.LogID]uint64{}}
+		c[w.revoke.Peer] = of
+	}
+	if of.last == nil || w.compare(of.last) > 0 {
+		of.at, of.last = w.at, w
+	}
+	for log, seq := range w.cuts {
+		of.logs[log] = max(of.logs[log], seq)
+	}
+}
+
+// resolve derives the view from all writes. It costs a sort and a few passes over the records of membership, of which
+// a mesh of NodesMax makes some hundreds a year, and runs only after one of them arrived.
+func (r *Roster) resolve() {
+	if !r.stale {
+		return
+	}
+	r.stale = false
+	var members, revokes, rest []*write
+	for _, w := range r.writes {
+		switch w.kind {
+		case protocol.KindMember:
+			members = append(members, w)
+		case protocol.KindRevoke:
+			revokes = append(revokes, w)
+		default:
+			rest = append(rest, w)
+		}
+	}
+	for _, list := range [][]*write{members, revokes, rest} {
+		slices.SortFunc(list, (*write).compare)
+	}
+
+	r.cuts = cuts{}
+	counted, issuers := admitted(members, r.cuts)
+	for _, w := range revokes {
+		if !r.cuts.counts(w) || !issuers[w.log.Peer] && !(w.revoke.Left && w.revoke.Peer == w.log.Peer) {
+			continue
+		}
+		r.cuts.add(w)
+		counted, issuers = admitted(members, r.cuts)
+	}
+	r.issuers = issuers
+	r.seat(counted)
+	r.settle(rest)
+}
+
+// admitted finds the member records that count under given cuts, and all who are issuers by them. Each pass can only
+// add, so it ends. It marks the cuts that a certificate lifts.
+func admitted(members []*write, c cuts) (counted []*write, issuers map[protocol.PeerID]bool) {
+	issuers = map[protocol.PeerID]bool{}
+	for _, of := range c {
+		of.lifted = false
+	}
+	done := map[*write]bool{}
+	for again := true; again; {
+		again = false
+		for _, w := range members {
+			leaf := &w.chain[0].Cert
+			if done[w] || !c.counts(w) || !issuers[w.log.Peer] && !provesItself(w, c) {
+				continue
+			}
+			done[w], again = true, true
+			if leaf.Can(CapIssue) {
+				issuers[leaf.Peer] = true
+			}
+			if of := c[leaf.Peer]; of != nil && leaf.Lifts >= of.at {
+				of.lifted = true
+			}
+		}
+	}
+	for _, w := range members {
+		if done[w] {
+			counted = append(counted, w)
+		}
+	}
+	return counted, issuers
+}
+
+// provesItself says whether a record makes its own author an issuer: its certificate does, and nobody in the chain was
+// revoked, who might have issued it afterwards.
+func provesItself(w *write, c cuts) bool {
+	leaf := &w.chain[0].Cert
+	if w.log.Peer != leaf.Peer || !leaf.Can(CapIssue) {
+		return false
+	}
+	for _, link := range w.chain {
+		if c[link.Cert.Issuer] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// seat makes the members of the records that count, in ascending order.
+func (r *Roster) seat(counted []*write) {
+	r.members = map[protocol.PeerID]*Member{}
+	r.proven = map[[32]byte]bool{}
+	for _, w := range counted {
+		for _, link := range w.chain {
+			r.proven[sha256.Sum256(link.Cert.signed())] = true
+		}
+		leaf := w.chain[0].Cert
+		m := r.members[leaf.Peer]
+		if m == nil {
+			m = &Member{Peer: leaf.Peer, Since: w.wall, AdmittedBy: leaf.Issuer}
+			r.members[leaf.Peer] = m
+		}
+		if leaf.Lifts >= m.Cert.Lifts {
+			m.Name, m.Role, m.Inside, m.Cert, m.Chain, m.Addrs = leaf.Name, leaf.Role, leaf.Inside, leaf, w.member.Chain, w.member.Addrs
+		}
+	}
+	for p, of := range r.cuts {
+		if m := r.members[p]; m != nil && !of.lifted {
+			w := of.last
+			m.Revoked, m.Left, m.RevokedBy, m.RevokedAt = true, w.revoke.Left, w.log.Peer, w.wall
+			m.Reason = protocol.CutText(w.revoke.Reason, protocol.ShortTextBytesMax)
+		}
+	}
+}
+
+// settle takes the used invites and terms that count, in ascending order.
+func (r *Roster) settle(rest []*write) {
+	r.invites, r.term = map[string]*write{}, nil
+	for _, w := range rest {
+		if !r.issuers[w.log.Peer] || !r.cuts.counts(w) {
+			continue
+		}
+		switch w.kind {
+		case protocol.KindInviteUsed:
+			if r.invites[w.invite.Invite] == nil {
+				r.invites[w.invite.Invite] = w
+			}
+		case protocol.KindTerm:
+			if r.issuers[w.term.Peer] && (r.term == nil || later(w, r.term)) {
+				r.term = w
+			}
+		}
+	}
+}
+
+// later says whether w names the term rather than what came before it in order.
+func later(w, before *write) bool {
+	a, b := w.term, before.term
+	if a.Number != b.Number {
+		return a.Number > b.Number
+	}
+	if a.Peer != b.Peer {
+		return a.Peer > b.Peer
+	}
+	return a.Agent != "" || b.Agent == ""
+}

@@ -1,0 +1,273 @@
+package member
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Member is what the roster knows of one node.
+type Member struct {
+	Peer   protocol.PeerID `json:"peer"`
+	Name   string          `json:"name"`
+	Role   protocol.Role   `json:"role"` // local, upstream, collab or peer
+	Inside bool            `json:"inside"`
+	Cert   Cert            `json:"cert"`
+	Chain  []byte          `json:"chain"`
+	Addrs  []string        `json:"addrs,omitempty"`
+	Since  int64           `json:"since"` // author's wall clock at its first admission, ms
+	// AdmittedBy issued its first certificate; empty: the mesh key.
+	AdmittedBy protocol.PeerID `json:"admittedBy,omitempty"`
+
+	Revoked   bool            `json:"revoked,omitempty"`
+	Left      bool            `json:"left,omitempty"` // revoked, by its own word
+	RevokedBy protocol.PeerID `json:"revokedBy,omitempty"`
+	RevokedAt int64           `json:"revokedAt,omitempty"` // wall clock of who revoked it, ms
+	Reason    string          `json:"reason,omitempty"`
+}
+
+// Roster is the fold of the records of membership: who is a member, who was revoked and where their logs end, which
+// invites are used, who is main. It is a function of the set of records that it was given, in whatever order.
+//
+// What counts. A member record counts if its chain leads to the mesh key and its author is an issuer: an inside member
+// by another record that counts, or by this very one, if no issuer in that chain was ever revoked. Records of
+// revocation, used invites and terms count if their author is an issuer; a node may always end its own membership.
+// Nothing counts that lies beyond its author's cut. Revocations are judged in order of (hybrid time, log, seq), so that
+// of two members who revoke one another the earlier record holds. A revocation stands until a certificate lifts it by
+// name (Cert.Lifts). Records that do not count are kept, since a record still to come may make them count.
+type Roster struct {
+	mesh   MeshID
+	writes map[place]*write
+	left   map[protocol.PeerID]place // of a node's own farewells in its outside scope: the greatest alone is kept
+
+	// Derived, when stale is false.
+	stale   bool
+	members map[protocol.PeerID]*Member
+	cuts    cuts
+	issuers map[protocol.PeerID]bool
+	proven  map[[32]byte]bool // certificates in chains that count
+	invites map[string]*write
+	term    *write
+}
+
+// place is where a record lies.
+type place struct {
+	log protocol.LogID
+	seq uint64
+}
+
+// write is one record of membership.
+type write struct {
+	place
+	at   protocol.HLC
+	wall int64
+	kind protocol.Kind
+	body []byte
+
+	member protocol.MemberBody
+	chain  Chain
+	revoke protocol.RevokeBody
+	cuts   map[protocol.LogID]uint64
+	invite protocol.InviteUsedBody
+	term   protocol.TermBody
+}
+
+func (w *write) compare(o *write) int {
+	return cmp.Or(cmp.Compare(w.at, o.at), compareLogs(w.log, o.log), cmp.Compare(w.seq, o.seq))
+}
+
+func compareLogs(a, b protocol.LogID) int {
+	return cmp.Or(strings.Compare(string(a.Peer), string(b.Peer)), cmp.Compare(a.Start.At, b.Start.At),
+		cmp.Compare(a.Start.Rand, b.Start.Rand), strings.Compare(string(a.Scope), string(b.Scope)))
+}
+
+// NewRoster is the roster of a mesh without records.
+func NewRoster(mesh MeshID) *Roster {
+	return &Roster{mesh: mesh, writes: map[place]*write{}, left: map[protocol.PeerID]place{}, stale: true}
+}
+
+// Mesh is the mesh that the roster is of.
+func (r *Roster) Mesh() MeshID { return r.mesh }
+
+// Apply takes one record and says whether it is of a kind and shape that the roster keeps. It may come again, and in
+// any order. Records whose body does not decode, or whose chain leads elsewhere, are left out for good.
+func (r *Roster) Apply(rec *protocol.Record) bool {
+	at := place{rec.Log, rec.Seq}
+	if r.writes[at] != nil {
+		return true
+	}
+	w := &write{place: at, at: rec.At, wall: rec.Wall, kind: rec.Kind, body: rec.Body}
+	if !w.decode(r.mesh, rec) {
+		return false
+	}
+	outsider, out := rec.Log.Scope.Outsider()
+	_, _, room := rec.Log.Scope.Room()
+	switch {
+	case room:
+		return false // whoever is in a room may write there; membership is no business of rooms
+	case out && outsider == rec.Log.Peer:
+		if rec.Kind != protocol.KindRevoke || !w.revoke.Left || w.revoke.Peer != outsider {
+			return false // a node outside decides nothing but its own leaving
+		}
+		if old := r.writes[r.left[outsider]]; old != nil {
+			if w.compare(old) <= 0 {
+				return true
+			}
+			delete(r.writes, old.place)
+		}
+		r.left[outsider] = at
+	}
+	r.writes[at] = w
+	r.stale = true
+	return true
+}
+
+func (w *write) decode(mesh MeshID, rec *protocol.Record) bool {
+	var err error
+	switch rec.Kind {
+	case protocol.KindMember:
+		if w.member, err = protocol.DecodeBody[protocol.MemberBody](rec); err != nil || checkAddrs(w.member.Addrs) != nil {
+			return false
+		}
+		if w.chain, err = ParseChain(w.member.Chain); err != nil || verifyChain(mesh, w.chain) != nil {
+			return false
+		}
+		leaf := &w.chain[0].Cert
+		return leaf.Peer == w.member.Peer && leaf.Name == w.member.Name && leaf.Role == w.member.Role
+	case protocol.KindRevoke:
+		if w.revoke, err = protocol.DecodeBody[protocol.RevokeBody](rec); err != nil || w.revoke.Peer == "" {
+			return false
+		}
+		w.cuts = map[protocol.LogID]uint64{}
+		for text, seq := range w.revoke.Cuts {
+			if log, err := protocol.ParseLogID(text); err == nil && log.Peer == w.revoke.Peer {
+				w.cuts[log] = seq
+			}
+		}
+		return true
+	case protocol.KindInviteUsed:
+		w.invite, err = protocol.DecodeBody[protocol.InviteUsedBody](rec)
+		return err == nil && len(w.invite.Invite) == 2*inviteIDBytes
+	case protocol.KindTerm:
+		w.term, err = protocol.DecodeBody[protocol.TermBody](rec)
+		return err == nil && w.term.Number > 0 && w.term.Peer != "" && (w.term.Agent == "" || protocol.CheckAgentID(w.term.Agent) == nil)
+	}
+	return false
+}
+
+// Member is what is known of a peer; false: it was never admitted.
+func (r *Roster) Member(p protocol.PeerID) (Member, bool) {
+	r.resolve()
+	if m := r.members[p]; m != nil {
+		return *m, true
+	}
+	return Member{}, false
+}
+
+// Members lists all who were ever admitted, revoked ones too, by peer id.
+func (r *Roster) Members() []Member {
+	r.resolve()
+	out := make([]Member, 0, len(r.members))
+	for _, m := range r.members {
+		out = append(out, *m)
+	}
+	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(string(a.Peer), string(b.Peer)) })
+	return out
+}
+
+// Standing says why a peer is no member at now, or nil: never admitted, revoked, left, or its certificate has ended.
+func (r *Roster) Standing(p protocol.PeerID, now time.Time) *protocol.Refusal {
+	m, ok := r.Member(p)
+	switch {
+	case !ok:
+		return protocol.Refuse(protocol.CodeNotMember, "%s is no member of this mesh", newInvite, p.Short())
+	case m.Left:
+		return protocol.Refuse(protocol.CodeRevoked, "%s has left this mesh", newInvite, m.Name)
+	case m.Revoked:
+		return protocol.Refuse(protocol.CodeRevoked, "%s was revoked%s", newInvite, m.Name, because(m.Reason))
+	}
+	return m.Cert.validAt(now)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + protocol.CutText(reason, 200)
+}
+
+// RevokedAt is the hybrid time of the newest revocation of p that counts; 0: none. An admission that is to end it
+// carries it as Admit.Lifts.
+func (r *Roster) RevokedAt(p protocol.PeerID) protocol.HLC {
+	r.resolve()
+	if c := r.cuts[p]; c != nil {
+		return c.at
+	}
+	return 0
+}
+
+// MayAdmit says whether an invite made at made lets p in: a revoked node comes back only by an invite that somebody
+// made after the revocation, knowing of it.
+func (r *Roster) MayAdmit(p protocol.PeerID, made protocol.HLC) *protocol.Refusal {
+	if at := r.RevokedAt(p); at > 0 && made <= at {
+		return protocol.Refuse(protocol.CodeRevoked, "this node was revoked after the invite was made", newInvite)
+	}
+	return nil
+}
+
+// Issuer says whether p is in office as an issuer: inside, and neither revoked nor gone. Its certificate's dates are
+// Standing's.
+func (r *Roster) Issuer(p protocol.PeerID) bool {
+	m, ok := r.Member(p)
+	return ok && !m.Revoked && m.Cert.Can(CapIssue)
+}
+
+// Withdrawn is the predicate that Verify asks: the issuer is revoked, and the certificate is in no record that counts.
+func (r *Roster) Withdrawn(issuer protocol.PeerID, issued Cert) bool {
+	r.resolve()
+	return r.cuts[issuer] != nil && !r.cuts[issuer].lifted && !r.proven[sha256.Sum256(issued.signed())]
+}
+
+// Review lists the members in office whom a revoked member admitted: they stay until a person has looked.
+func (r *Roster) Review() []Member {
+	var out []Member
+	for _, m := range r.Members() {
+		if by := r.members[m.AdmittedBy]; by != nil && by.Revoked && !by.Left && !m.Revoked {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Term is the term in office: of all that count the greatest (number, peer). The zero TermBody: none yet. Of two
+// records of one term the later one that names an agent says which.
+func (r *Roster) Term() protocol.TermBody {
+	r.resolve()
+	if r.term == nil {
+		return protocol.TermBody{}
+	}
+	return r.term.term
+}
+
+// InviteUsed says who used an invite; of two uses the earlier holds.
+func (r *Roster) InviteUsed(id string) (protocol.PeerID, bool) {
+	r.resolve()
+	if w := r.invites[id]; w != nil {
+		return w.invite.Peer, true
+	}
+	return "", false
+}
+
+// Bound is the last seq of a log that counts; NoBound unless its author was revoked. What its author writes after it
+// is let in again counts in logs of later starts alone, so a node that is let in again opens new logs.
+func (r *Roster) Bound(log protocol.LogID) uint64 {
+	r.resolve()
+	return r.cuts.bound(log)
+}
+
+// NoBound says that all of a log counts.
+const NoBound = ^uint64(0)

@@ -1,0 +1,151 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/worker/keeper"
+)
+
+// attempt is one folder with what this process knows of it.
+type attempt struct {
+	// Fixed at creation.
+	name, dir string
+	order     keeper.Order
+
+	// Guarded by Worker.mu.
+	begun     bool // it was launched before this process
+	cancelled bool
+	ended     bool // its final report is made
+
+	// Set by Worker.next, owned by attend. stop is called by Cancel too, under Worker.mu.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+}
+
+// errCancelled interrupts the preparation of an attempt.
+var errCancelled = errors.New("cancelled")
+
+// Start accepts one attempt. When it returns nil the attempt is on stable storage and will be run once and reported, by
+// this process or a later one, as soon as a slot is free. It returns ErrStarted if the attempt was accepted before, a
+// *protocol.Refusal if its id is in use by another sender's task or cannot be a task's, and any other error if nothing
+// was accepted. It may be called before Run.
+func (w *Worker) Start(t Task) error {
+	if err := protocol.CheckMsgID(t.ID); err != nil || t.Attempt < 1 {
+		return protocol.Refuse(protocol.CodeBadFrame, "a task needs an id and an attempt from 1", "")
+	}
+	name := folderName(t.ID, t.Attempt)
+	a := &attempt{name: name, dir: filepath.Join(w.cfg.Dir, name), order: w.order(t)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended.has(name) {
+		return ErrStarted
+	}
+	var before keeper.Order
+	switch err := keeper.ReadJSON(a.dir, keeper.FileStart, &before); {
+	case err == nil && before.From != t.From:
+		return protocol.Refuse(protocol.CodeMsgIDReused, "another agent's task has this id", "send it under a new id")
+	case err == nil:
+		return ErrStarted
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w (%w)", ErrStarted, err) // there was one; what it was is damaged
+	}
+	// Under the lock: two calls for one attempt must not both write. It is a few small files and their sync.
+	if err := a.accept(t.Text); err != nil {
+		return fmt.Errorf("accept task: %w", err)
+	}
+	w.attempts[name] = a
+	w.queue = append(w.queue, a)
+	w.poke()
+	return nil
+}
+
+func (w *Worker) order(t Task) keeper.Order {
+	o := keeper.Order{
+		Task: t.ID, Attempt: t.Attempt, From: t.From, To: t.To,
+		Command: w.cfg.Command, Accept: t.Accept, Env: t.Env,
+		Wall: t.Wall, OutputBytesMax: w.cfg.OutputBytesMax, TokensMax: w.cfg.Tokens,
+		Author: w.cfg.AgentName, Accepted: time.Now(),
+	}
+	if o.Wall <= 0 || o.Wall > w.cfg.Wall {
+		o.Wall = w.cfg.Wall // the owner's limit is the upper one
+	}
+	if o.Author == "" {
+		o.Author = string(t.To)
+	}
+	if t.Repo != nil {
+		o.Repo = &keeper.Repository{Root: t.Repo.Root, Head: t.Repo.Head, Name: t.Repo.Name, Bundle: t.Repo.Bundle}
+		if o.Repo.Bundle != "" {
+			if abs, err := filepath.Abs(o.Repo.Bundle); err == nil {
+				o.Repo.Bundle = abs
+			}
+		}
+	}
+	return o
+}
+
+// accept writes the folder; the start file comes last and makes it count.
+func (a *attempt) accept(text string) error {
+	if err := os.Mkdir(a.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := keeper.WriteFile(a.dir, keeper.FileText, []byte(text), true); err != nil {
+		return err
+	}
+	if err := keeper.SyncDir(filepath.Dir(a.dir)); err != nil {
+		return err
+	}
+	return keeper.WriteJSON(a.dir, keeper.FileStart, a.order, true)
+}
+
+// Cancel ends every attempt of a task that is queued or running here; the final report says cancelled, or how it ended if
+// it ended first. It returns ErrNotRunning if there is none. The wish is on disk when Cancel returns nil.
+func (w *Worker) Cancel(id protocol.TaskID) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := ErrNotRunning
+	for _, a := range w.attempts {
+		if a.order.Task != id || a.ended {
+			continue
+		}
+		if e := keeper.WriteFile(a.dir, keeper.FileCancel, nil, true); e != nil {
+			return fmt.Errorf("cancel task: %w", e)
+		}
+		a.cancelled = true
+		if a.stop != nil {
+			a.stop(errCancelled)
+		}
+		err = nil
+	}
+	w.poke()
+	return err
+}
+
+var plainID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// folderName is safe on every file system, also where case does not count: a UUID as it stands, of any other id what
+// people may recognise and a hash.
+func folderName(id protocol.TaskID, attempt int) string {
+	name := string(id)
+	if !plainID.MatchString(name) {
+		sum := sha256.Sum256([]byte(name))
+		name = strings.Map(func(r rune) rune {
+			if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
+				return r
+			}
+			return '_'
+		}, strings.ToLower(name))
+		name = "x" + name[:min(len(name), 40)] + "." + hex.EncodeToString(sum[:8])
+	}
+	return fmt.Sprintf("%s-%d", name, attempt)
+}
