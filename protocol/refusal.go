@@ -1,6 +1,10 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Refusal is a well-formed no: data, not a failure of ours. It crosses the wire as it stands.
 type Refusal struct {
@@ -15,6 +19,9 @@ type Refusal struct {
 func (r *Refusal) Error() string {
 	if r.Hint == "" {
 		return r.Reason
+	}
+	if first, _ := utf8.DecodeRuneInString(r.Hint); unicode.IsLower(first) {
+		return r.Reason + "; " + r.Hint
 	}
 	return r.Reason + ". " + r.Hint
 }

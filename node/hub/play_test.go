@@ -1,0 +1,321 @@
+package hub
+
+import (
+	"bufio"
+	"crypto/ed25519"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite the traces of the plays")
+
+// TestPlays runs every testdata/plays/*.txt: prose, "-- script --", lines of commands, "-- trace --", what the hub did.
+// A command and what followed from it stand together in the trace, so that a reviewer reads the hub's behaviour.
+func TestPlays(t *testing.T) {
+	files, err := filepath.Glob("testdata/plays/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no plays", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			prose, rest, ok := strings.Cut(string(raw), "-- script --\n")
+			script, want, ok2 := strings.Cut(rest, "-- trace --\n")
+			if !ok || !ok2 {
+				t.Fatalf("%s needs -- script -- and -- trace --", file)
+			}
+			got := newStage().run(t, script)
+			if *update {
+				if err := os.WriteFile(file, []byte(prose+"-- script --\n"+script+"-- trace --\n"+got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("trace differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// stage is a hub with a clock, a journal of identities and names for its peers.
+type stage struct {
+	core  *Core
+	now   time.Time
+	peers map[string]protocol.PeerID
+	names map[protocol.PeerID]string
+	seen  map[protocol.Digest]Seen
+	envs  map[Ref]*protocol.Envelope
+	conns map[string]ConnID
+	who   map[ConnID]string
+	seqs  map[protocol.LogID]uint64
+	last  ConnID
+	toks  Token
+}
+
+func newStage() *stage {
+	s := &stage{
+		now: time.UnixMilli(1_790_000_000_000), peers: map[string]protocol.PeerID{}, names: map[protocol.PeerID]string{},
+		seen: map[protocol.Digest]Seen{}, envs: map[Ref]*protocol.Envelope{}, conns: map[string]ConnID{}, who: map[ConnID]string{}, seqs: map[protocol.LogID]uint64{},
+	}
+	self := s.peer("here")
+	s.core = New(Boot{
+		Self: self, Start: protocol.Start{At: 1, Rand: 1}, Term: protocol.TermBody{Number: 1, Peer: self, Agent: "main"},
+		Members: map[protocol.PeerID]Member{self: {Name: "here", Role: protocol.RoleLocal, Inside: true}},
+	})
+	return s
+}
+
+func (s *stage) peer(name string) protocol.PeerID {
+	if p, ok := s.peers[name]; ok {
+		return p
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	copy(seed, name)
+	p := protocol.PeerIDOf(ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey))
+	s.peers[name], s.names[p] = p, name
+	return p
+}
+
+func (s *stage) run(t *testing.T, script string) string {
+	t.Helper()
+	var out strings.Builder
+	lines := bufio.NewScanner(strings.NewReader(script))
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&out, "%s\n", line)
+		s.do(t, strings.Fields(line))
+		s.settle(&out)
+	}
+	return out.String()
+}
+
+// settle plays the loop: what the Steps drafted is durable now, then the consequences show.
+func (s *stage) settle(out *strings.Builder) {
+	rd := s.core.Ready(s.now)
+	for _, d := range rd.Drafts {
+		ref := Ref{d.Record.Log, d.Record.Seq}
+		switch d.Record.Kind {
+		case protocol.KindMessage:
+			s.envs[ref] = d.Env
+			if _, ok := s.seen[d.Env.Identity()]; !ok {
+				s.seen[d.Env.Identity()] = Seen{d.Env.Content(), ref}
+			}
+			fmt.Fprintf(out, "  log %s msg %s\n", s.ref(ref), d.Env.ID)
+		case protocol.KindReceipts:
+			body, _ := protocol.DecodeBody[protocol.ReceiptsBody](&d.Record)
+			fmt.Fprintf(out, "  log %s %s by %s %s\n", s.ref(ref), body.Tier, body.Agent, body.Reason)
+		default:
+			fmt.Fprintf(out, "  log %s %s\n", s.ref(ref), d.Record.Kind)
+		}
+	}
+	for _, o := range rd.Out {
+		if text := s.show(o); text != "" {
+			fmt.Fprintf(out, "  %s\n", strings.TrimRight(text, " "))
+		}
+	}
+}
+
+func (s *stage) ref(r Ref) string {
+	scope := string(r.Log.Scope)
+	if p, ok := r.Log.Scope.Outsider(); ok {
+		scope = "out:" + s.names[p]
+	}
+	return fmt.Sprintf("%s/%s#%d", s.names[r.Log.Peer], scope, r.Seq)
+}
+
+func (s *stage) show(o Out) string {
+	switch o := o.(type) {
+	case Deliver:
+		return fmt.Sprintf("%s <- %s try %d", s.who[o.Conn], s.envs[o.Ref].ID, o.Try)
+	case Told:
+		switch {
+		case o.Refusal != nil:
+			return fmt.Sprintf("told refused %s: %s", o.Refusal.Code, o.Refusal.Error())
+		case o.Wait != nil:
+			return fmt.Sprintf("told wait %s %d unread %v again=%v", o.Wait.Agent, o.Wait.Unread, o.Wait.IDs, o.Wait.Again)
+		case o.Repeat:
+			return fmt.Sprintf("told repeat of %s", s.ref(o.Ref))
+		}
+		return ""
+	case TierReached:
+		if o.Delivered {
+			return fmt.Sprintf("delivered %s to %s", s.ref(o.Ref), o.Agent)
+		}
+		return fmt.Sprintf("tier %s %s %s %s", s.ref(o.Ref), o.Tier, o.Agent, o.Reason)
+	case HintDelivered:
+		return fmt.Sprintf("hint %s delivered %s", s.names[o.Home], s.ref(o.Ref))
+	case QueuedNotice:
+		return fmt.Sprintf("%s hears that %s for %s is queued", o.Sender, o.ID, o.Target)
+	case Roster:
+		if o.Conn == 0 {
+			return "roster to all"
+		}
+		return "roster to " + s.who[o.Conn]
+	case Welcome:
+		return fmt.Sprintf("%s is %s", o.Agent, o.Role)
+	case Replaced:
+		return fmt.Sprintf("close %s flap=%v", s.who[o.Conn], o.Flap)
+	case MainChanged:
+		return "main is " + string(o.Agent)
+	}
+	return ""
+}
+
+func (s *stage) do(t *testing.T, w []string) {
+	t.Helper()
+	arg := func(i int) string {
+		if i < len(w) {
+			return w[i]
+		}
+		return ""
+	}
+	s.toks++
+	switch w[0] {
+	case "attach": // attach CONN AGENT [ack-layer]
+		s.last++
+		s.conns[w[1]], s.who[s.last] = s.last, w[1]
+		s.core.Step(s.now, Attach{Conn: s.last, Agent: protocol.AgentID(w[2]), Client: "ws", Role: protocol.RoleLocal, AckLayer: arg(3) == "ack-layer", Token: s.toks})
+	case "detach":
+		s.core.Step(s.now, Detach{Conn: s.conns[w[1]]})
+	case "declare":
+		s.core.Step(s.now, Declare{Agent: protocol.AgentID(w[1]), Client: "worker", Token: s.toks})
+	case "say": // say FROM TO INTENT ID [VALUE] [re=ID]
+		env := s.envelope(w)
+		in := Say{As: protocol.AgentID(w[1]), Env: env, Token: s.toks}
+		if w[1] == "person" {
+			in.As = ""
+		}
+		if re := strings.TrimPrefix(arg(6), "re="); re != "" {
+			for _, e := range s.envs {
+				if e.ID == protocol.MsgID(re) {
+					in.Parent, in.Env.Re = e, e.ID
+				}
+			}
+		}
+		in.Env.From = in.As
+		if old, ok := s.seen[in.Env.Identity()]; ok {
+			in.Seen = &old
+		}
+		s.core.Step(s.now, in)
+	case "ack", "keep": // ack AGENT ID: processed; keep: its adapter has it
+		s.core.Step(s.now, Acked{Agent: protocol.AgentID(w[1]), Of: protocol.MsgID(w[2]), Processed: w[0] == "ack", Token: s.toks})
+	case "taken":
+		var refs []Ref
+		for r := range s.core.conns[s.conns[w[1]]].inflight {
+			refs = append(refs, r)
+		}
+		s.core.Step(s.now, Taken{Conn: s.conns[w[1]], Refs: refs})
+	case "wait":
+		s.core.Step(s.now, Wait{Agent: protocol.AgentID(w[1]), Token: s.toks})
+	case "pass":
+		s.pass(t, w[1])
+	case "member": // member NAME ROLE
+		all := map[protocol.PeerID]Member{}
+		for p, m := range s.core.members {
+			all[p] = m
+		}
+		role := protocol.Role(w[2])
+		all[s.peer(w[1])] = Member{Name: w[1], Role: role, Inside: role.Inside()}
+		s.core.Step(s.now, Members{all})
+	case "from": // from PEER KIND …: a record of another node
+		s.foreign(w)
+	case "fill": // fill AGENT N: so many messages
+		var n int
+		fmt.Sscan(w[2], &n)
+		for i := range n {
+			s.core.Step(s.now, Say{As: "main", Env: s.envelope([]string{"say", "main", w[1], "Request", fmt.Sprintf("f%d", i)})})
+		}
+		s.core.Ready(s.now)
+	default:
+		t.Fatalf("no such command: %q", w[0])
+	}
+}
+
+// pass lets time go by as the loop would: one Tick at each moment that the hub asked for.
+func (s *stage) pass(t *testing.T, text string) {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := s.now.Add(d)
+	for range 1000 {
+		at := s.core.Next()
+		if at.IsZero() || at.After(end) {
+			s.now = end
+			return
+		}
+		s.now = at
+		s.core.Step(s.now, Tick{})
+	}
+	t.Fatal("the hub asks for ticks without end")
+}
+
+func (s *stage) envelope(w []string) protocol.Envelope {
+	value := json.RawMessage(`{}`)
+	if len(w) > 5 && w[5] != "-" {
+		value = json.RawMessage(w[5])
+	}
+	to := protocol.AgentID(w[2])
+	if to == "-" {
+		to = ""
+	}
+	return protocol.Envelope{ID: protocol.MsgID(w[4]), To: to, Intent: protocol.Intent(w[3]), Value: value}
+}
+
+func (s *stage) foreign(w []string) {
+	peer := s.peer(w[1])
+	log := protocol.LogID{Peer: peer, Start: protocol.Start{At: 2, Rand: 2}, Scope: protocol.ScopeInside}
+	if m := s.core.members[peer]; !m.Inside {
+		log.Scope = protocol.ScopeOutside(peer)
+	}
+	s.seqs[log]++
+	rec := protocol.Record{Log: log, Seq: s.seqs[log], At: protocol.HLCAt(s.now), Wall: s.now.UnixMilli()}
+	in := Applied{Record: &rec}
+	switch w[2] {
+	case "bind": // from PEER bind AGENT [SINCE]
+		rec.Kind = protocol.KindBind
+		since := protocol.HLCAt(s.now)
+		if len(w) > 4 {
+			var n uint64
+			fmt.Sscan(w[4], &n)
+			since = protocol.HLC(n)
+		}
+		rec.Body = protocol.EncodeBody(protocol.BindBody{Agent: protocol.AgentID(w[3]), Home: peer, Since: since, Role: protocol.RoleLocal})
+	case "say": // from PEER say FROM TO INTENT ID [VALUE]
+		env := s.envelope(append([]string{"say"}, w[3:]...))
+		env.From = protocol.AgentID(w[3])
+		rec.Kind, in.Env = protocol.KindMessage, &env
+		s.envs[Ref{log, rec.Seq}] = &env
+		if old, ok := s.seen[env.Identity()]; ok {
+			in.Seen = &old
+		} else {
+			s.seen[env.Identity()] = Seen{env.Content(), Ref{log, rec.Seq}}
+		}
+	case "receipt": // from PEER receipt TIER AGENT SEQ: of a message of our inside log
+		rec.Kind = protocol.KindReceipts
+		var n uint64
+		fmt.Sscan(w[5], &n)
+		own := protocol.LogID{Peer: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Scope: protocol.ScopeInside}
+		rec.Body = protocol.EncodeBody(protocol.ReceiptsBody{Tier: protocol.Tier(w[3]), Agent: protocol.AgentID(w[4]),
+			Of: []protocol.LogRange{{Log: own.String(), Ranges: []uint64{n, n}}}})
+	}
+	s.core.Step(s.now, in)
+}
