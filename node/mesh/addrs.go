@@ -1,0 +1,227 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// ListenOn lists the multiaddrs of one address and port: TCP, QUIC, and WebSocket on TCP's port.
+func ListenOn(ip netip.Addr, port int) []string {
+	family := "ip4"
+	if ip.Unmap().Is6() {
+		family = "ip6"
+	}
+	tcp := fmt.Sprintf("/%s/%s/tcp/%d", family, ip.Unmap(), port)
+	return []string{tcp, fmt.Sprintf("/%s/%s/udp/%d/quic-v1", family, ip.Unmap(), port), tcp + "/ws"}
+}
+
+// PickPort returns preferred if it is free on loopback for TCP and UDP, else another that is. Preferred 0 means any.
+func PickPort(preferred int) (int, error) {
+	var err error
+	for range 20 {
+		var port int
+		if port, err = tryPort(preferred); err == nil {
+			return port, nil
+		}
+		preferred = 0
+	}
+	return 0, fmt.Errorf("pick a port: %w", err)
+}
+
+func tryPort(port int) (int, error) {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	port = l.Addr().(*net.TCPAddr).Port
+	u, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return 0, err
+	}
+	return port, u.Close()
+}
+
+// Listen adds listeners while the Mesh runs. An address that is listened on already is passed over. On ErrPortTaken the
+// others may be open.
+func (m *Mesh) Listen(addrs []string) error {
+	var errs []error
+	for _, a := range addrs {
+		parsed, err := parseAddr(a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if slices.ContainsFunc(m.host.swarm.ListenAddresses(), parsed.Equal) {
+			continue
+		}
+		if err := m.host.swarm.AddListenAddr(parsed); err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = fmt.Errorf("%w: %w", ErrPortTaken, err)
+			}
+			errs = append(errs, fmt.Errorf("listen on %s: %w", a, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OpenLAN listens also on this machine's usable addresses, with the port of the first listener, or with another where
+// that is taken; from then on it follows changes of address. It returns the error of the addresses that did not open.
+func (m *Mesh) OpenLAN() error {
+	m.mu.Lock()
+	m.lan = true
+	m.mu.Unlock()
+	return m.listenLAN()
+}
+
+func (m *Mesh) listenLAN() error {
+	port := m.Port()
+	var errs []error
+	for _, ip := range usableIPs() {
+		err := m.Listen(ListenOn(ip, port))
+		if errors.Is(err, ErrPortTaken) {
+			// Each transport then gets a port of its own; they are announced with it.
+			tcp := strings.TrimSuffix(ListenOn(ip, 0)[0], "/ws")
+			err = m.Listen([]string{tcp, ListenOn(ip, 0)[1]})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Port is the TCP port of the first listener, 0 without one.
+func (m *Mesh) Port() int {
+	for _, a := range m.host.swarm.ListenAddresses() {
+		if v, err := a.ValueForProtocol(ma.P_TCP); err == nil {
+			if port, err := strconv.Atoi(v); err == nil {
+				return port
+			}
+		}
+	}
+	return 0
+}
+
+// Addrs lists the multiaddrs at which others may reach this node, TCP first, without /p2p. Loopback is left out when
+// there is anything else.
+func (m *Mesh) Addrs() []string {
+	var loop, rest []ma.Multiaddr
+	usable := usableIPs()
+	for _, a := range m.host.swarm.ListenAddresses() {
+		ip, err := manet.ToIP(a)
+		if err != nil {
+			continue
+		}
+		addr, _ := netip.AddrFromSlice(ip)
+		switch addr = addr.Unmap(); {
+		case addr.IsUnspecified():
+			for _, u := range usable {
+				if u.Is4() == addr.Is4() {
+					rest = append(rest, replaceIP(a, u))
+				}
+			}
+		case addr.IsLoopback():
+			loop = append(loop, a)
+		default:
+			rest = append(rest, a)
+		}
+	}
+	if len(rest) == 0 {
+		rest = loop
+	}
+	slices.SortStableFunc(rest, func(a, b ma.Multiaddr) int {
+		order := map[string]int{"tcp": 0, "quic": 1, "ws": 2}
+		return order[transportOf(a)] - order[transportOf(b)]
+	})
+	out := make([]string, 0, len(rest))
+	for _, a := range rest {
+		if s := a.String(); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func replaceIP(a ma.Multiaddr, ip netip.Addr) ma.Multiaddr {
+	_, tail := ma.SplitFirst(a)
+	family := "ip4"
+	if ip.Is6() {
+		family = "ip6"
+	}
+	head, err := ma.NewComponent(family, ip.String())
+	if err != nil {
+		return a
+	}
+	return head.Encapsulate(tail)
+}
+
+// virtual are the names of interfaces that lead to containers, virtual machines or tunnels: nobody else reaches this
+// node by them.
+var virtual = []string{
+	"docker", "veth", "br-", "virbr", "vmnet", "vboxnet", "podman", "cni", "flannel", "cali", "lxc", "lxd", "tun", "tap",
+	"utun", "wg", "zt", "tailscale", "ipsec", "ppp", "awdl", "llw", "gif", "stf", "bridge", "dummy",
+}
+
+func isVirtual(name string) bool {
+	return slices.ContainsFunc(virtual, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// usableIPs lists this machine's addresses that others may reach: of interfaces that are up and real, without loopback
+// and link-local ones.
+func usableIPs() []netip.Addr {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, i := range interfaces {
+		if i.Flags&net.FlagUp == 0 || i.Flags&(net.FlagLoopback|net.FlagPointToPoint) != 0 || isVirtual(i.Name) {
+			continue
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok {
+				ip, _ := netip.AddrFromSlice(n.IP)
+				if ip = ip.Unmap(); ip.IsValid() && ip.IsGlobalUnicast() && len(out) < 8 {
+					out = append(out, ip)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// parseAddr reads a multiaddr of a transport that we have; a /p2p suffix is cut off.
+func parseAddr(s string) (ma.Multiaddr, error) {
+	if len(s) > addrBytesMax {
+		return nil, fmt.Errorf("multiaddr of %d bytes, at most %d", len(s), addrBytesMax)
+	}
+	a, err := ma.NewMultiaddr(s)
+	if err != nil {
+		return nil, fmt.Errorf("multiaddr %q: %w", s, err)
+	}
+	a, _ = ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_P2P })
+	codes := []int{}
+	for _, c := range a {
+		codes = append(codes, c.Protocol().Code)
+	}
+	if len(codes) >= 2 && slices.Contains([]int{ma.P_IP4, ma.P_IP6, ma.P_DNS, ma.P_DNS4, ma.P_DNS6}, codes[0]) {
+		switch rest := codes[1:]; {
+		case slices.Equal(rest, []int{ma.P_TCP}), slices.Equal(rest, []int{ma.P_TCP, ma.P_WS}),
+			slices.Equal(rest, []int{ma.P_UDP, ma.P_QUIC_V1}):
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("multiaddr %q: want /ip4|ip6|dns/…/tcp/PORT, …/udp/PORT/quic-v1 or …/tcp/PORT/ws", s)
+}

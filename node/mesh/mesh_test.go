@@ -1,0 +1,216 @@
+package mesh
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+var loopback = netip.MustParseAddr("127.0.0.1")
+
+// roster is who is what, shared by the hosts of one test.
+type roster struct {
+	mu sync.Mutex
+	of map[protocol.PeerID]Standing
+}
+
+func (r *roster) standing(p protocol.PeerID) Standing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[p]
+}
+
+func (r *roster) set(p protocol.PeerID, s Standing) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = map[protocol.PeerID]Standing{}
+	}
+	r.of[p] = s
+}
+
+// testHost is a Mesh with what its callbacks told.
+type testHost struct {
+	*Mesh
+	key  ed25519.PrivateKey
+	addr []string
+	stop func()
+
+	mu     sync.Mutex
+	frames []string
+	ups    []LinkInfo
+	downs  []error
+	refuse []error
+	rooms  int
+	block  chan struct{} // OnFrame waits for it when set
+}
+
+func newKey(t testing.TB) (protocol.PeerID, ed25519.PrivateKey) {
+	t.Helper()
+	pub, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return protocol.PeerIDOf(pub), key
+}
+
+func startHost(t testing.TB, r *roster, change func(*Config)) *testHost {
+	t.Helper()
+	port, err := PickPort(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &testHost{}
+	_, h.key = newKey(t)
+	cfg := Config{
+		Key: h.key, Listen: ListenOn(loopback, port), MeshID: "mesh-1", Standing: r.standing,
+		OnLink: func(i LinkInfo) { h.note(func() { h.ups = append(h.ups, i) }) },
+		OnFrame: func(from protocol.PeerID, f []byte) error {
+			h.mu.Lock()
+			block := h.block
+			h.mu.Unlock()
+			if block != nil {
+				<-block
+			}
+			h.note(func() { h.frames = append(h.frames, from.Short()+" "+string(f[:min(len(f), 40)])) })
+			return nil
+		},
+		OnLinkDown: func(_ protocol.PeerID, err error) { h.note(func() { h.downs = append(h.downs, err) }) },
+		OnRefused:  func(_ protocol.PeerID, err error) { h.note(func() { h.refuse = append(h.refuse, err) }) },
+		OnRoom:     func(protocol.PeerID) { h.note(func() { h.rooms++ }) },
+	}
+	if testing.Verbose() && os.Getenv("MESH_LOG") != "" {
+		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	h.key = cfg.Key
+	if h.Mesh, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	h.addr = h.Addrs()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := h.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}()
+	h.stop = sync.OnceFunc(func() {
+		began := time.Now()
+		if err := h.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		cancel()
+		<-done
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("shutdown took %v, want at most 2 s", took)
+		}
+	})
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *testHost) note(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+func (h *testHost) got() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.frames)
+}
+
+func (h *testHost) linked(to *testHost) bool {
+	return slices.ContainsFunc(h.Links(), func(l LinkInfo) bool { return l.Peer == to.Self() })
+}
+
+func until(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond) // real sockets: there is no bubble to wait in
+	}
+}
+
+// pair is two inside members that know each other.
+func pair(t testing.TB, r *roster, change func(*Config)) (a, b *testHost) {
+	t.Helper()
+	a, b = startHost(t, r, change), startHost(t, r, change)
+	r.set(a.Self(), Inside)
+	r.set(b.Self(), Inside)
+	a.SetPeers([]Peer{{ID: b.Self(), Addrs: b.addr}})
+	b.SetPeers([]Peer{{ID: a.Self(), Addrs: a.addr}})
+	until(t, "both linked", func() bool { return a.linked(b) && b.linked(a) })
+	return a, b
+}
+
+func TestFramesArriveInOrderBothWays(t *testing.T) {
+	a, b := pair(t, &roster{}, nil)
+	const n = 2000
+	for i := range n {
+		if !a.Send(b.Self(), fmt.Appendf(nil, "%d", i)) || !b.Send(a.Self(), fmt.Appendf(nil, "%d", i)) {
+			t.Fatalf("frame %d was not taken", i)
+		}
+	}
+	until(t, "all frames", func() bool { return len(a.got()) == n && len(b.got()) == n })
+	for i := range n {
+		if want := fmt.Sprintf("%s %d", a.Self().Short(), i); b.got()[i] != want {
+			t.Fatalf("frame %d: got %q, want %q", i, b.got()[i], want)
+		}
+	}
+	if tr := a.Bytes(b.Self()); tr.DataOut == 0 || tr.DataOut != b.Bytes(a.Self()).DataIn {
+		t.Errorf("a counts %+v, b counts %+v: what one sent the other got", tr, b.Bytes(a.Self()))
+	}
+}
+
+func TestEveryTransportLinks(t *testing.T) {
+	for i, name := range []string{"tcp", "quic", "ws"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &roster{}
+			a, b := startHost(t, r, nil), startHost(t, r, nil)
+			r.set(a.Self(), Inside)
+			r.set(b.Self(), Outside)
+			a.SetPeers([]Peer{{ID: b.Self(), Addrs: b.addr[i : i+1]}})
+			until(t, "linked", func() bool { return a.linked(b) && b.linked(a) })
+			if got := a.Links()[0].Transport; got != name {
+				t.Errorf("linked over %s, want %s (%s)", got, name, b.addr[i])
+			}
+			if !b.Send(a.Self(), []byte("hello")) {
+				t.Error("frame was not taken")
+			}
+			until(t, "frame", func() bool { return len(a.got()) == 1 })
+		})
+	}
+}
+
+func TestPortTakenIsNamed(t *testing.T) {
+	a := startHost(t, &roster{}, nil)
+	_, key := newKey(t)
+	m, err := New(Config{Key: key, Listen: a.addr, Standing: func(protocol.PeerID) Standing { return Unknown }})
+	if !errors.Is(err, ErrPortTaken) || m != nil {
+		t.Fatalf("New on a taken port: %v, %v, want ErrPortTaken", m, err)
+	}
+	port, err := PickPort(a.Port())
+	if err != nil || port == a.Port() {
+		t.Errorf("PickPort(%d) = %d, %v: want another port", a.Port(), port, err)
+	}
+}
