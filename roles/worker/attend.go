@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/worker/keeper"
 	"github.com/aster-mesh/aster/roles/worker/repo"
 )
@@ -25,45 +24,41 @@ const (
 )
 
 // attend takes an attempt from where it stands to its final report. It returns early, with everything as it is on disk,
-// when the worker ends.
+// when ctx ends, which is the worker's own; a.ctx ends also when the attempt is cancelled.
 func (w *Worker) attend(ctx context.Context, a *attempt) {
-	for tries := 0; !keeper.Has(a.dir, keeper.FileLaunch); {
+	for tries := 0; ctx.Err() == nil && !keeper.Has(a.dir, keeper.FileLaunch); {
 		if keeper.Has(a.dir, keeper.FileCancel) {
-			w.void(a, keeper.Result{Outcome: Cancelled, Summary: "cancelled before it began"})
+			w.void(ctx, a, keeper.Result{Outcome: Cancelled, Summary: "cancelled before it began"})
 			continue
 		}
 		if !keeper.Has(a.dir, keeper.FileTree) {
 			w.progress(a, keeper.Progress{Stage: "preparing"})
-			if err := w.prepare(ctx, a); err != nil {
-				if w.ending(ctx) {
-					return
+			if err := w.prepare(a); err != nil {
+				if ctx.Err() == nil {
+					w.void(ctx, a, notPrepared(a, err))
 				}
-				w.void(a, notPrepared(a, err))
 				continue
 			}
 		}
 		child, err := w.spawn(a)
 		if err == nil {
 			w.watch(ctx, a, child)
-			break
+			continue
 		}
 		w.cfg.Log.Warn("keeper did not begin", "task", a.order.Task, "err", err)
 		if tries++; tries == spawnTries {
-			w.void(a, keeper.Result{Outcome: Failed, Summary: "the run could not be begun: " + err.Error()})
+			tries = 0
+			w.void(ctx, a, keeper.Result{Outcome: Failed, Summary: "the run could not be begun: " + err.Error()})
 		}
 	}
 	w.watch(ctx, a, nil)
-	if !w.ending(ctx) {
+	if ctx.Err() == nil {
 		w.conclude(ctx, a)
 	}
 }
 
-// ending says whether the worker ends, as opposed to this attempt being cancelled.
-func (w *Worker) ending(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled)
-}
-
-func (w *Worker) prepare(ctx context.Context, a *attempt) error {
+func (w *Worker) prepare(a *attempt) error {
+	ctx := a.ctx
 	plan := repo.Plan{
 		Task: a.order.Task, Attempt: a.order.Attempt,
 		Work: filepath.Join(a.dir, keeper.DirWork), Local: w.cfg.Repo,
@@ -96,10 +91,19 @@ func notPrepared(a *attempt, err error) keeper.Result {
 }
 
 // void ends an attempt that never began: from now on no keeper may run it. If one was quicker, it runs.
-func (w *Worker) void(a *attempt, r keeper.Result) {
+func (w *Worker) void(ctx context.Context, a *attempt, r keeper.Result) {
 	r.Ended = time.Now()
 	if _, err := keeper.Claim(a.dir, keeper.Launch{Void: &r}); err != nil {
 		w.cfg.Log.Error("attempt cannot be ended on disk", "task", a.order.Task, "err", err)
+		pause(ctx) // the caller comes back, perhaps to a disk with room
+	}
+}
+
+// pause waits a second or until ctx ends.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
 	}
 }
 
@@ -177,14 +181,11 @@ func (w *Worker) watch(ctx context.Context, a *attempt, child *exec.Cmd) {
 		}
 		select {
 		case <-tick.C:
-		case <-a.quit(w):
+		case <-ctx.Done():
 			return
 		}
 	}
 }
-
-// quit is closed when the worker ends; a cancelled attempt is watched to its end.
-func (a *attempt) quit(w *Worker) <-chan struct{} { return w.done }
 
 // progress is dropped when nobody reads.
 func (w *Worker) progress(a *attempt, p keeper.Progress) {
@@ -200,5 +201,3 @@ func (a *attempt) report() Report {
 	o := &a.order
 	return Report{Task: o.Task, Attempt: o.Attempt, From: o.From, To: o.To}
 }
-
-var _ = protocol.ShortID

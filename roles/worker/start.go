@@ -48,7 +48,7 @@ func (w *Worker) Start(t Task) error {
 	a := &attempt{name: name, dir: filepath.Join(w.cfg.Dir, name), order: w.order(t)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended.has(name) {
+	if w.gone.has(name) {
 		return ErrStarted
 	}
 	var before keeper.Order

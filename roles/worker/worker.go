@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -87,12 +88,14 @@ type Worker struct {
 	reports chan Report   // never closed
 	wake    chan struct{} // capacity 1: the queue or the slots changed
 	git     chan struct{} // capacity 1: one work tree is added or removed at a time
-	ended   *endedList    // attempts whose folder is gone
+	tidying chan struct{} // capacity 1: one tidy at a time
+	untidy  atomic.Bool   // something was reported since the last tidy
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by folder name; from Start until Reported
 	queue    []*attempt          // accepted, nobody attends yet; oldest first
 	busy     int                 // slots in use
+	gone     goneList            // attempts whose folder is gone
 	running  bool
 }
 
@@ -108,6 +111,7 @@ func New(cfg Config) (*Worker, error) {
 		reports:  make(chan Report, reportsWaiting),
 		wake:     make(chan struct{}, 1),
 		git:      make(chan struct{}, 1),
+		tidying:  make(chan struct{}, 1),
 		attempts: map[string]*attempt{},
 	}
 	if err := w.load(); err != nil {
@@ -134,9 +138,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
+		if w.untidy.Swap(false) {
+			all.Go(func() { w.tidy(ctx) })
+		}
 		for _, a := range w.next(ctx) {
 			all.Go(func() {
-				w.attend(a.ctx, a)
+				w.attend(ctx, a)
 				a.stop(nil)
 				w.release(a)
 			})
