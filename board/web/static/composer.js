@@ -1,0 +1,151 @@
+// A person writes to an agent. The text and its message id are kept until the node says "logged": what is sent again
+// after a lost answer is the same message.
+import { attr, el, text } from "./dom.js";
+import { post, Refused } from "./feed.js";
+import { sentence } from "./words.js";
+import { stateOf } from "./agents.js";
+import { t } from "./strings.js";
+
+const kept = "aster.draft";
+const mac = /Mac|iPhone|iPad/.test(navigator.platform);
+
+// newMsgID is a UUID of version 7; crypto.randomUUID is missing where a board is served without TLS.
+function newMsgID(now) {
+  const raw = crypto.getRandomValues(new Uint8Array(16));
+  let ms = BigInt(now);
+  for (let i = 5; i >= 0; i--) { raw[i] = Number(ms & 255n); ms >>= 8n; }
+  raw[6] = 0x70 | (raw[6] & 0x0f);
+  raw[8] = 0x80 | (raw[8] & 0x3f);
+  const hex = [...raw].map((b) => b.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+class Composer extends HTMLElement {
+  connectedCallback() {
+    this.to = el("select", { id: "compose-to", "aria-label": t("to"), on: { change: () => this.changed() } });
+    const kind = (value, label) => el("label", {}, el("input", { type: "radio", name: "kind", value, on: { change: () => this.changed() } }), el("span", {}, label));
+    this.kinds = el("div", { class: "kinds", role: "radiogroup", "aria-label": t("kind") }, kind("prompt", t("prompt")), kind("delegate", t("delegate")));
+    this.words = el("textarea", { id: "compose-text", rows: 2, "aria-label": t("write"), on: {
+      input: () => this.changed(),
+      keydown: (e) => {
+        if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.isComposing) { e.preventDefault(); this.send(); }
+      },
+    } });
+    this.button = el("button", { type: "submit", class: "primary" });
+    this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+    this.form = el("form", { on: { submit: (e) => { e.preventDefault(); this.send(); } } },
+      el("div", { class: "line" }, el("label", { for: "compose-to", class: "to" }, t("to")), this.to, this.kinds),
+      this.words,
+      el("div", { class: "line" }, el("span", { class: "hint" }, t(mac ? "cmd_enter" : "ctrl_enter")), el("span", { class: "spacer" }), this.button),
+      this.said);
+    this.append(this.form);
+    this.restore();
+  }
+
+  get kind() {
+    return this.querySelector("input[name=kind]:checked")?.value ?? "prompt";
+  }
+
+  set kind(value) {
+    this.querySelector(`input[name=kind][value=${value}]`).checked = true;
+    this.changed();
+  }
+
+  restore() {
+    let draft = {};
+    try { draft = JSON.parse(sessionStorage.getItem(kept)) ?? {}; } catch { /* a broken draft is none */ }
+    this.words.value = draft.text ?? "";
+    this.wanted = draft.to ?? "";
+    this.msgId = draft.msgId ?? "";
+    this.kind = draft.kind === "delegate" ? "delegate" : "prompt";
+  }
+
+  // changed makes the message another one, so it gets another id.
+  changed() {
+    if (this.to.value) this.wanted = this.to.value;
+    this.msgId = "";
+    this.save();
+    this.buttons();
+  }
+
+  save() {
+    const draft = { text: this.words.value, to: this.wanted, kind: this.kind, msgId: this.msgId };
+    try { sessionStorage.setItem(kept, JSON.stringify(draft)); } catch { /* it lives as long as the page then */ }
+  }
+
+  buttons() {
+    const delegate = this.kind === "delegate";
+    text(this.button, t(this.sending ? "sending" : delegate ? "delegate_task" : "send_prompt"));
+    attr(this.words, "placeholder", t(delegate ? "write_task" : "write_prompt"));
+    this.button.disabled = Boolean(this.sending || this.off || !this.to.value || !this.words.value.trim());
+  }
+
+  draw(store, now) {
+    this.store = store;
+    this.now = now;
+    this.off = store.health(now) === "silent";
+    attr(this, "data-off", this.off);
+    const ids = store.agents.map((a) => a.id).sort((a, b) => a.localeCompare(b));
+    const key = ids.join("\n");
+    if (this.to.dataset.of !== key) {
+      this.to.dataset.of = key;
+      const first = el("option", { value: "" }, t(ids.length ? "choose_agent" : "nobody_to"));
+      this.to.replaceChildren(first, ...ids.map((id) => el("option", { value: id }, id)));
+      const usual = store.status?.main?.agent;
+      this.to.value = ids.includes(this.wanted) ? this.wanted : ids.includes(usual) ? usual : ids[0] ?? "";
+      this.to.disabled = ids.length === 0;
+    }
+    this.buttons();
+  }
+
+  choose(agent) {
+    this.wanted = agent;
+    this.to.value = agent;
+    this.changed();
+  }
+
+  focusFor(kind) {
+    this.kind = kind;
+    this.words.focus();
+  }
+
+  async send() {
+    const said = this.words.value.trim();
+    const to = this.to.value;
+    if (!said || !to || this.sending || this.off) return;
+    this.sending = true;
+    this.msgId ||= newMsgID(Date.now());
+    this.save();
+    this.buttons();
+    const delegate = this.kind === "delegate";
+    const value = delegate ? { task: said } : { promptId: "p-" + this.msgId, text: said };
+    try {
+      const result = await post("send", { to, intent: delegate ? "Delegate" : "UserPrompt", value, msgId: this.msgId, fromBoard: true });
+      this.words.value = "";
+      this.sending = false;
+      this.changed();
+      this.tell("ok", this.sentWords(result, delegate));
+    } catch (err) {
+      const no = err instanceof Refused ? err.refusal : null;
+      this.tell("bad", no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent"));
+    } finally {
+      this.sending = false;
+      this.buttons();
+    }
+  }
+
+  sentWords(result, delegate) {
+    const agent = this.store.agents.find((a) => a.id === result.to);
+    const state = t("state_" + (result.toState || (agent ? stateOf(agent, this.store) : "unknown")));
+    const values = { id: (delegate ? "t-" : "m-") + result.short, agent: result.to, state, how: result.toWakes ? t("wakes_by", { how: result.toWakes }) : "" };
+    return t(result.toWakes ? "sent_wakes" : "sent", values);
+  }
+
+  tell(tone, words) {
+    attr(this.said, "data-tone", tone);
+    const inner = el("bdi");
+    inner.textContent = words;
+    this.said.replaceChildren(inner);
+  }
+}
+customElements.define("as-composer", Composer);

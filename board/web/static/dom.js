@@ -1,0 +1,78 @@
+// Building and changing elements. Text enters as text only; there is no way here to give markup.
+
+// el makes an element. Props: class, on (listeners by event), anything else an attribute (true: empty, false: absent).
+export function el(tag, props = {}, ...kids) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name === "on") {
+      for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
+    } else {
+      attr(node, name, value);
+    }
+  }
+  node.append(...kids.filter((k) => k !== null && k !== undefined && k !== ""));
+  return node;
+}
+
+export function svg(tag, props = {}, ...kids) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props)) node.setAttribute(name, value);
+  node.append(...kids);
+  return node;
+}
+
+// attr sets, changes or removes an attribute, touching the document only when something differs.
+export function attr(node, name, value) {
+  if (value === false || value === null || value === undefined) {
+    if (node.hasAttribute(name)) node.removeAttribute(name);
+  } else {
+    const text = value === true ? "" : String(value);
+    if (node.getAttribute(name) !== text) node.setAttribute(name, text);
+  }
+}
+
+export function text(node, value) {
+  const s = value ?? "";
+  if (node.textContent !== s) node.textContent = s;
+}
+
+// foreign is text that somebody else wrote: isolated, so that its direction changes nothing around it.
+export function foreign(value, props = {}) {
+  const node = el("bdi", props);
+  node.textContent = value ?? "";
+  return node;
+}
+
+// keyed makes the children of parent follow items: one element a key, kept while its key stays. When hold is true no
+// element changes its place; new ones go to the end.
+export function keyed(parent, items, key, make, update, hold = false) {
+  const old = new Map();
+  for (const child of parent.children) old.set(child.dataset.key, child);
+  const wanted = [];
+  for (const item of items) {
+    const k = String(key(item));
+    let node = old.get(k);
+    if (node) old.delete(k);
+    else {
+      node = make(item);
+      node.dataset.key = k;
+    }
+    update(node, item);
+    wanted.push(node);
+  }
+  for (const gone of old.values()) gone.remove();
+  if (hold) {
+    for (const node of wanted) if (node.parentNode !== parent) parent.append(node);
+    return;
+  }
+  let at = parent.firstElementChild;
+  for (const node of wanted) {
+    if (node === at) at = at.nextElementSibling;
+    else parent.insertBefore(node, at);
+  }
+}
+
+// busy says whether somebody points at or works in a region: then its rows keep their places.
+export function busy(region) {
+  return region.matches(":hover") || (region.contains(document.activeElement) && document.activeElement !== region);
+}

@@ -1,0 +1,102 @@
+// The one connection to the node: a snapshot, then its events. A lost one comes back after 0.5 s, at most 8 s, and at
+// once when somebody looks or the network returns.
+
+const kinds = ["message", "tiers", "agents", "peers", "task", "status", "reset"];
+
+export class Refused extends Error {
+  constructor(refusal, status) {
+    super(refusal.reason);
+    this.refusal = refusal;
+    this.status = status;
+  }
+}
+
+// ask calls the API. It throws Refused with the node's words, or TypeError when nobody answers.
+export async function ask(path, options = {}) {
+  const answer = await fetch("/api/v1/" + path, options);
+  if (answer.ok) return answer.json();
+  let refusal = { code: "internal", reason: answer.statusText || "HTTP " + answer.status };
+  try {
+    refusal = (await answer.json()).error ?? refusal;
+  } catch { /* no words came with it */ }
+  throw new Refused(refusal, answer.status);
+}
+
+export const post = (path, body) =>
+  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) });
+
+export class Feed {
+  constructor(store, clock) {
+    this.store = store;
+    this.clock = clock;
+    this.pause = 500;
+    this.timer = 0;
+    this.source = null;
+    this.opening = false;
+  }
+
+  start() {
+    const soon = () => { if (!this.store.connected || this.store.silence(this.clock()) > 8000) this.again(); };
+    addEventListener("focus", soon);
+    addEventListener("online", soon);
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
+    return this.open();
+  }
+
+  again() {
+    clearTimeout(this.timer);
+    this.pause = 500;
+    this.open();
+  }
+
+  async open() {
+    if (this.opening) return;
+    this.opening = true;
+    this.source?.close();
+    this.source = null;
+    try {
+      const snapshot = await ask("snapshot", { signal: AbortSignal.timeout(8000) });
+      this.store.snapshot(snapshot, this.clock());
+      this.listen();
+    } catch (err) {
+      if (err instanceof Refused && err.status === 401) {
+        location.reload(); // the session is over: the locked page says how to go on
+        return;
+      }
+      this.lost();
+    } finally {
+      this.opening = false;
+    }
+  }
+
+  listen() {
+    const source = new EventSource("/api/v1/events?since=" + this.store.pos);
+    this.source = source;
+    source.addEventListener("open", () => {
+      this.pause = 500;
+      this.store.connected = true;
+      this.store.lostAt = 0;
+      this.store.changed("status");
+    });
+    source.addEventListener("error", () => {
+      if (source === this.source) this.lost();
+    });
+    for (const kind of kinds) {
+      source.addEventListener(kind, (e) => {
+        if (kind === "reset") this.again();
+        else this.store.event(JSON.parse(e.data), this.clock());
+      });
+    }
+  }
+
+  lost() {
+    this.source?.close();
+    this.source = null;
+    this.store.connected = false;
+    this.store.lostAt ||= this.clock();
+    this.store.changed("status");
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.open(), this.pause * (0.75 + Math.random() / 2));
+    this.pause = Math.min(this.pause * 2, 8000);
+  }
+}

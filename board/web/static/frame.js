@@ -1,0 +1,122 @@
+// What stands round the regions: the top, notices, the foot, tabs, and the list of keys.
+import { attr, el, foreign, text } from "./dom.js";
+import { age, bytes, count, timeOfDay } from "./words.js";
+import { t } from "./strings.js";
+
+class Top extends HTMLElement {
+  connectedCallback() {
+    this.node = foreign("", { class: "node-name" });
+    this.main = el("span", { class: "main" });
+    this.fresh = el("span", { class: "fresh-word", role: "status" });
+    const button = (cls, key, act, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: act })) } }, t(key));
+    this.append(
+      el("a", { class: "skip", href: "#work" }, t("skip")),
+      el("img", { src: "/static/icon.svg", alt: "aster", width: 20, height: 20 }),
+      el("h1", {}, this.node), this.main, el("span", { class: "spacer" }), this.fresh,
+      button("open-agents", "agents", "agents", "a"), button("open-messages", "messages", "messages", "s"), button("open-keys", "keys_button", "keys", "?"),
+      button("open-delegate", "delegate", "delegate", "d"));
+  }
+
+  draw(store, now) {
+    const s = store.status;
+    if (!s) return;
+    text(this.node, s.name);
+    document.title = "aster " + s.name;
+    const key = s.main.agent || s.main.node || "";
+    if (this.main.dataset.of !== key) {
+      this.main.dataset.of = key;
+      this.main.replaceChildren(...(key ? [el("span", { class: "role", "data-main": true }, t("main_is")), " ", foreign(key)] : [t("main_none")]));
+    }
+    const health = store.health(now);
+    attr(this.fresh, "data-health", health);
+    text(this.fresh, health === "silent" ? t("silent", { time: age(store.silence(now)) }) : t(health));
+  }
+}
+customElements.define("as-top", Top);
+
+class Banner extends HTMLElement {
+  connectedCallback() {
+    attr(this, "role", "status");
+  }
+
+  draw(store, now) {
+    const notices = this.notices(store, now);
+    const key = JSON.stringify(notices);
+    if (this.dataset.of === key) return;
+    this.dataset.of = key;
+    this.replaceChildren(...notices.map(([tone, words, button]) =>
+      el("p", { "data-tone": tone }, foreign(words), button ? el("button", { type: "button", on: { click: () => location.reload() } }, t(button)) : "")));
+  }
+
+  notices(store, now) {
+    const s = store.status;
+    if (!s) return [];
+    const out = [];
+    if (store.health(now) === "silent") out.push(["bad", t("node_silent", { time: timeOfDay(store.lastBeat) })]);
+    if (s.diskFull) out.push(["bad", t("disk_full", { left: bytes(Math.max(0, s.diskMax - s.disk)) })]);
+    if (!s.main.peer) out.push(["wait", t("no_main")]);
+    if (s.behind > 1000) out.push(["info", t("catching_up", { behind: count(s.behind) })]);
+    if (store.version && s.version !== store.version) out.push(["info", t("updated"), "reload"]);
+    for (const w of (s.warnings ?? []).slice(0, 3)) out.push(["wait", w]);
+    return out;
+  }
+}
+customElements.define("as-banner", Banner);
+
+class Foot extends HTMLElement {
+  connectedCallback() {
+    this.parts = ["name", "nodes", "records", "disk", "version"].map((name) => foreign("", { class: "part", "data-part": name }));
+    this.append(...this.parts);
+    attr(this.parentElement, "aria-label", t("mesh"));
+  }
+
+  draw(store) {
+    const s = store.status;
+    if (!s) return;
+    const others = Math.max(0, s.nodes - 1);
+    const words = [
+      s.name,
+      others ? t("nodes_linked", { n: count(s.linked), of: count(others) }) : t("nodes_alone"),
+      t("records", { n: count(s.records), behind: count(s.behind) }),
+      s.diskMax ? t("disk", { used: bytes(s.disk), max: bytes(s.diskMax) }) : t("disk_open", { used: bytes(s.disk) }),
+      s.version,
+    ];
+    this.parts.forEach((part, i) => text(part, words[i]));
+    attr(this.parts[1], "data-tone", others && s.linked < others ? "wait" : null);
+    attr(this.parts[2], "data-tone", s.behind > 0 ? "wait" : null);
+    attr(this.parts[3], "data-tone", s.diskFull ? "bad" : null);
+  }
+}
+customElements.define("as-foot", Foot);
+
+class Tabs extends HTMLElement {
+  connectedCallback() {
+    attr(this.parentElement, "aria-label", "aster");
+    this.append(...["work", "messages", "agents", "mesh"].map((name) =>
+      el("button", { type: "button", "data-tab": name, on: { click: () => this.choose(name) } }, t(name))));
+    this.choose("work");
+  }
+
+  choose(name) {
+    document.body.dataset.tab = name;
+    for (const b of this.children) attr(b, "aria-current", b.dataset.tab === name ? "page" : null);
+    this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));
+  }
+}
+customElements.define("as-tabs", Tabs);
+
+class Help extends HTMLElement {
+  connectedCallback() {
+    const rows = [["?", "key_help"], ["j k", "key_rows"], ["Enter", "key_open"], ["Esc", "key_esc"], ["F6", "key_region"],
+      ["d", "key_d"], ["p", "key_p"], ["y", "key_copy"], ["x", "key_cancel"], ["a", "key_a"], ["s", "key_s"]];
+    const dl = el("dl", {}, ...rows.flatMap(([keys, what]) => [el("dt", {}, ...keys.split(" ").map((k) => el("kbd", {}, k))), el("dd", {}, t(what))]));
+    this.dialog = el("dialog", { "aria-labelledby": "help-title" }, el("h2", { id: "help-title" }, t("help")), dl,
+      el("button", { type: "button", on: { click: () => this.dialog.close() } }, t("help_close")));
+    this.append(this.dialog);
+  }
+
+  show() {
+    if (!this.dialog.open) this.dialog.showModal();
+  }
+}
+customElements.define("as-help", Help);

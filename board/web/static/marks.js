@@ -1,0 +1,64 @@
+// Glyphs and ticks: the marks that repeat. A glyph never stands without its word.
+import { attr, el, svg } from "./dom.js";
+import { t } from "./strings.js";
+
+const ring = (extra = {}) => svg("circle", { cx: 6, cy: 6, r: 4.25, fill: "none", stroke: "currentColor", "stroke-width": 1.5, ...extra });
+const line = (d) => svg("path", { d, fill: "none", stroke: "currentColor", "stroke-width": 1.75, "stroke-linecap": "round", "stroke-linejoin": "round" });
+const solid = (d) => svg("path", { d, fill: "currentColor" });
+
+// kind → [colour, shapes]
+const shapes = {
+  working: ["run", () => [svg("circle", { cx: 6, cy: 6, r: 5, fill: "currentColor" })]],
+  idle: ["text3", () => [ring()]],
+  "pull-only": ["text3", () => [ring(), line("M6 4.2v3.6")]],
+  "needs-human": ["wait", () => [solid("M6 .6 11.4 6 6 11.4 .6 6z")]],
+  deaf: ["bad", () => [ring(), line("M2 10 10 2")]],
+  away: ["text3", () => [line("M2 6h8")]],
+  unknown: ["text3", () => [ring({ "stroke-dasharray": "1.2 2.1" })]],
+  queued: ["text3", () => [line("M2 3h8M2 6h8M2 9h8")]],
+  paused: ["wait", () => [solid("M2 2h8v8H2z")]],
+  done: ["ok", () => [line("M1.8 6.4 4.7 9.2 10.2 2.9")]],
+  failed: ["bad", () => [line("M2.4 2.4l7.2 7.2M9.6 2.4 2.4 9.6")]],
+};
+
+export const taskGlyph = {
+  queued: "queued", delivered: "queued", running: "working", done: "done", blocked: "needs-human",
+  failed: "failed", interrupted: "failed", refused: "failed", cancelled: "away",
+};
+
+class Glyph extends HTMLElement {
+  static observedAttributes = ["kind"];
+  attributeChangedCallback() {
+    const [colour, make] = shapes[this.getAttribute("kind")] ?? shapes.unknown;
+    attr(this, "data-colour", colour);
+    attr(this, "aria-hidden", "true");
+    this.replaceChildren(svg("svg", { viewBox: "0 0 12 12", width: 12, height: 12 }, ...make()));
+  }
+}
+customElements.define("as-glyph", Glyph);
+
+export const glyph = (kind) => el("as-glyph", { kind });
+
+const order = ["logged", "replicated", "persisted", "processed"];
+
+class Ticks extends HTMLElement {
+  show(tiers, alone) {
+    const reached = new Set(tiers.map((x) => x.tier));
+    const refused = reached.has("refused");
+    if (this.children.length === 0) {
+      attr(this, "role", "img");
+      this.append(...order.map(() => el("i")));
+    }
+    const said = order.map((tier, i) => {
+      const hollow = tier === "replicated" && alone && !reached.has(tier);
+      attr(this.children[i], "class", reached.has(tier) ? "on" : hollow ? "hollow" : "off");
+      if (reached.has(tier)) return t("tier_" + tier);
+      return hollow ? t("tick_alone") : t("tick_wait", { tier: t("tier_" + tier) });
+    });
+    attr(this, "data-all", reached.has("processed") ? "ok" : refused ? "bad" : null);
+    const label = (refused ? [t("tier_refused")] : said).join(", ");
+    attr(this, "title", label);
+    attr(this, "aria-label", label);
+  }
+}
+customElements.define("as-ticks", Ticks);

@@ -1,0 +1,62 @@
+// Values as people read them. now is always given: nothing here looks at a clock.
+import { language, t } from "./strings.js";
+import { el, foreign } from "./dom.js";
+
+const units = language === "ko" ? { s: "초", min: "분", h: "시간", d: "일" } : { s: " s", min: " min", h: " h", d: " d" };
+const clock = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const short = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const dated = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const exact = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" });
+const counts = new Intl.NumberFormat(language);
+
+export const count = (n) => counts.format(n ?? 0);
+
+export function duration(ms) {
+  const s = Math.max(0, ms) / 1000;
+  if (s < 10 && ms % 1000 !== 0) return (Math.floor(s * 10) / 10).toFixed(1) + units.s;
+  if (s < 60) return Math.floor(s) + units.s;
+  if (s < 3600) return Math.floor(s / 60) + units.min + (s < 600 ? " " + Math.floor(s % 60) + units.s : "");
+  if (s < 86400) return Math.floor(s / 3600) + units.h + " " + Math.floor((s % 3600) / 60) + units.min;
+  return Math.floor(s / 86400) + units.d;
+}
+
+// age is a duration without fractions: it is looked at, not measured.
+export const age = (ms) => duration(Math.floor(Math.max(0, ms) / 1000) * 1000);
+
+export const timeOfDay = (ms) => short.format(ms);
+
+export function timeNode(ms, now, doubt = false) {
+  if (!ms) return el("time", {}, "–");
+  const sameDay = new Date(ms).toDateString() === new Date(now).toDateString();
+  const shown = (doubt ? "~" : "") + (sameDay ? clock.format(ms) : dated.format(ms));
+  return el("time", { datetime: new Date(ms).toISOString(), title: exact.format(ms) + (doubt ? " (" + t("doubt") + ")" : "") }, shown);
+}
+
+export function bytes(n) {
+  const steps = ["B", "KB", "MB", "GB", "TB"];
+  let v = Math.max(0, n), i = 0;
+  while (v >= 1000 && i < steps.length - 1) { v /= 1000; i++; }
+  return (v < 10 && i > 0 ? v.toFixed(1).replace(/\.0$/, "") : Math.round(v)) + " " + steps[i];
+}
+
+export const rtt = (micros) => (micros < 10000 ? (micros / 1000).toFixed(1) : Math.round(micros / 1000)) + " ms";
+
+export const taskID = (task) => "t-" + task.short;
+export const messageID = (m) => (m.envelope.intent === "Delegate" ? "t-" : "m-") + m.short;
+
+// senderOf and targetOf name the ends of a message; a name that an agent gave itself never stands for its id.
+export function senderOf(m) {
+  const e = m.envelope;
+  if (e.from) return foreign(e.from, { class: "name" });
+  const node = m.nodeName || m.node?.slice(-6) || "";
+  return foreign(t(e.source === "server" ? "node_speaks" : "person", { node }), { class: "name" });
+}
+
+export function targetOf(m) {
+  const e = m.envelope;
+  if (e.to || e.room) return foreign(e.to || "#" + e.room, { class: "name" });
+  return el("span", { class: "name" }, t("everybody"));
+}
+
+// hint makes a refusal's second sentence; commands come without a full stop.
+export const sentence = (s) => (s ? (/[.!?]$/.test(s) ? s : s + ".") : "");

@@ -1,0 +1,138 @@
+// Tasks: blocked first, with the reason in the row; then what runs; then what is done.
+import { attr, busy, el, foreign, keyed, text } from "./dom.js";
+import { age, count, duration, taskID } from "./words.js";
+import { glyph, taskGlyph } from "./marks.js";
+import { t } from "./strings.js";
+import { go } from "./panel.js";
+
+const doneShown = 5; // BOARD 3
+const openedMax = 200;
+const stuckFor = 24 * 3600e3; // a failure older than a day is history
+
+const failed = new Set(["failed", "interrupted", "refused"]);
+const final = new Set(["done", "blocked", "cancelled", ...failed]);
+
+export function partOf(task, now) {
+  if (task.state === "blocked") return "blocked";
+  if (failed.has(task.state)) return now - (task.ended || task.at) < stuckFor ? "blocked" : "done";
+  return final.has(task.state) ? "done" : "running";
+}
+
+export function elapsed(task, now) {
+  if (task.durationMs) return duration(task.durationMs);
+  if (task.ended && task.started) return duration(task.ended - task.started);
+  if (final.has(task.state)) return "";
+  return age(now - (task.started || task.at));
+}
+
+export const diffNode = (diff) => [
+  el("span", { class: "plus" }, "+" + count(diff.added)), " ", el("span", { class: "minus" }, "−" + count(diff.removed)),
+];
+
+class Work extends HTMLElement {
+  connectedCallback() {
+    this.opened = new Set();
+    this.title_ = el("h2", { id: "work-title" }, t("work"));
+    this.empty = el("div", { class: "empty" });
+    this.parts = {};
+    this.append(el("div", { class: "head" }, this.title_), this.empty);
+    for (const name of ["blocked", "running", "done"]) {
+      const part = el("section", { class: "part", "data-part": name, "aria-labelledby": "part-" + name },
+        el("h3", { id: "part-" + name }, el("span", {}, t(name)), " ", el("span", { class: "count" })),
+        el("div", { class: "rows" }),
+        el("p", { class: "quiet" }, name === "done" ? "" : t("nothing_" + name)),
+        el("button", { type: "button", class: "fold", hidden: true, on: { click: () => this.toggle(name) } }));
+      this.parts[name] = part;
+      this.append(part);
+    }
+    attr(this.parentElement, "aria-labelledby", "work-title");
+  }
+
+  toggle(name) {
+    if (!this.opened.delete(name)) this.opened.add(name);
+    this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));
+  }
+
+  draw(store, now) {
+    const all = [...store.tasks.values()];
+    this.drawEmpty(store, all);
+    const by = Map.groupBy(all, (task) => partOf(task, now));
+    for (const [name, part] of Object.entries(this.parts)) {
+      const list = (by.get(name) ?? []).sort((a, b) =>
+        name === "running" ? a.at - b.at : (b.ended || b.at) - (a.ended || a.at));
+      attr(part, "hidden", all.length === 0 || (name === "done" && list.length === 0));
+      const [head, rows, none, fold] = part.children;
+      text(head.lastElementChild, count(list.length));
+      attr(none, "hidden", list.length > 0);
+      const open = this.opened.has(name);
+      const usual = name === "done" ? doneShown : openedMax;
+      const shown = list.slice(0, open ? openedMax : usual);
+      attr(fold, "hidden", list.length <= usual);
+      attr(fold, "aria-expanded", list.length > usual ? String(open) : null);
+      text(fold, open ? t("fewer") : t("more", { n: count(list.length - shown.length) }));
+      keyed(rows, shown, (task) => task.id, (task) => this.row(task), (row, task) => this.drawTask(row, task, now), busy(this));
+    }
+  }
+
+  // drawEmpty is the first run: three steps that tick themselves, until something was delegated.
+  drawEmpty(store, all) {
+    const shown = all.length === 0;
+    attr(this.empty, "hidden", !shown);
+    if (!shown) return;
+    const agents = store.agents.length;
+    const key = agents + "/" + (store.agents[0]?.id ?? "");
+    if (this.empty.dataset.of === key) return;
+    this.empty.dataset.of = key;
+    const kids = [];
+    if (agents < 2) {
+      const url = el("code", {}, (location.protocol === "https:" ? "wss://" : "ws://") + location.host + "/ws");
+      const [before, after] = t("first_1", { url: "\u0000" }).split("\u0000");
+      const step = (done, ...words) => el("li", { "data-done": done ? "yes" : "no" },
+        glyph(done ? "done" : "idle"), el("div", {}, ...words, done ? el("span", { class: "said" }, " · " + t("first_done")) : ""));
+      kids.push(el("h3", { class: "first" }, t("first_title")), el("ol", { class: "steps" },
+        step(agents >= 1, el("p", {}, before, url, after ?? "")),
+        step(agents >= 2, el("p", {}, t("first_2")), el("code", {}, "aster invite --role local")),
+        step(false, el("p", {}, t("first_3")), el("code", {}, "aster delegate --to AGENT \"…\""))));
+    }
+    if (agents > 0) {
+      const main = store.agents.find((a) => a.id !== store.status?.agent) ?? store.agents[0];
+      const [before, after] = t("nothing_delegated", { agent: "\u0000" }).split("\u0000");
+      kids.push(el("p", { class: "reading" }, before, foreign(main.id, { class: "name" }), after ?? ""));
+    }
+    this.empty.replaceChildren(...kids);
+  }
+
+  row(task) {
+    const row = el("button", { type: "button", class: "task-row row", on: { click: () => go("t", task.id, row) } },
+      glyph("unknown"),
+      el("span", { class: "what" }, foreign(task.title, { class: "title" }), el("span", { class: "id" }, taskID(task))),
+      foreign(task.to, { class: "agent" }), foreign("", { class: "stage" }),
+      el("span", { class: "diff" }), el("span", { class: "commit" }), el("span", { class: "elapsed" }), foreign("", { class: "reason" }));
+    row.dataset.row = "";
+    return row;
+  }
+
+  drawTask(row, task, now) {
+    const [mark, what, agent, stage, diff, commit, took, reason] = row.children;
+    attr(mark, "kind", taskGlyph[task.state] ?? "unknown");
+    attr(row, "data-state", task.state);
+    text(what.firstElementChild, task.title);
+    attr(what.firstElementChild, "title", task.title);
+    text(agent, task.to);
+    const troubled = task.state === "blocked" || failed.has(task.state);
+    const word = t("task_" + task.state) + (task.attempt > 1 ? " · " + t("attempt", { n: task.attempt }) : "");
+    const says = task.state === "running" ? (task.tail ?? "").trimEnd().split("\n").at(-1) || task.summary : task.state === "done" ? task.summary : "";
+    text(stage, says && task.state === "running" ? says : word);
+    attr(stage, "title", says || null);
+    const shown = task.diff ? task.diff.added + "/" + task.diff.removed : "";
+    if (diff.dataset.of !== shown) {
+      diff.dataset.of = shown;
+      diff.replaceChildren(...(task.diff ? diffNode(task.diff) : []));
+    }
+    text(commit, task.commit ? task.commit.slice(0, 7) : "");
+    text(took, elapsed(task, now));
+    text(reason, troubled ? task.summary ?? "" : "");
+    attr(reason, "hidden", !(troubled && task.summary));
+  }
+}
+customElements.define("as-work", Work);
