@@ -104,7 +104,8 @@ func (h *host) addTransports(priv crypto.PrivKey, g *gate) error {
 	if err != nil {
 		return fmt.Errorf("upgrader: %w", err)
 	}
-	// No reuse of ports: with SO_REUSEPORT a second node on this machine would share ours unnoticed.
+	// No SO_REUSEPORT for TCP: a second node on this machine would share our port unnoticed. QUIC's "reuse" is another
+	// thing: it dials from the sockets that listen; without it each dial leaves a socket behind.
 	shared := tcpreuse.NewConnMgr(false, up)
 	overTCP, err := tcp.NewTCPTransport(up, h.limit, shared, tcp.DisableReuseport(), tcp.WithConnectionTimeout(dialTimeout))
 	if err != nil {
@@ -120,7 +121,7 @@ func (h *host) addTransports(priv crypto.PrivKey, g *gate) error {
 		return fmt.Errorf("node key: %w", err)
 	}
 	derive := func(label string) [32]byte { return sha256.Sum256(append([]byte(label), raw...)) }
-	if h.quic, err = quicreuse.NewConnManager(derive("aster.quic.reset.1"), derive("aster.quic.token.1"), quicreuse.DisableReuseport()); err != nil {
+	if h.quic, err = quicreuse.NewConnManager(derive("aster.quic.reset.1"), derive("aster.quic.token.1")); err != nil {
 		return fmt.Errorf("quic: %w", err)
 	}
 	overQUIC, err := quic.NewTransport(priv, h.quic, nil, g, h.limit)

@@ -202,7 +202,7 @@ func (l *link) take(kind byte, frame []byte) error {
 		l.poke()
 	case kindPong:
 		l.traffic.pingIn.Add(frameHead + pingPayload)
-		if d := l.m.now() - time.Duration(binary.BigEndian.Uint64(frame)); d > 0 && d < protocol.PingDead {
+		if d := l.m.now() - time.Duration(binary.BigEndian.Uint64(frame)); d > 0 && d < l.m.cfg.pace.pingDead {
 			l.rtt.Store(int64(d))
 		}
 	default:
@@ -236,9 +236,9 @@ func (h hearing) Read(p []byte) (int, error) {
 // write sends what waits, pings, and ends the link when nothing is heard.
 func (l *link) write() {
 	var buf []byte
-	timer := time.NewTimer(protocol.PingEvery)
+	timer := time.NewTimer(l.m.cfg.pace.pingEvery)
 	defer timer.Stop()
-	pingAt := l.m.now() + protocol.PingEvery
+	pingAt := l.m.now() + l.m.cfg.pace.pingEvery
 	for {
 		select {
 		case <-l.closed:
@@ -262,7 +262,7 @@ func (l *link) write() {
 				l.shut(ErrNotMember)
 				return
 			}
-			pingAt = now + protocol.PingEvery
+			pingAt = now + l.m.cfg.pace.pingEvery
 			buf = appendControl(buf[:0], kindPing, binary.BigEndian.AppendUint64(nil, uint64(now)))
 			if !l.put(buf, now, 0) {
 				return
@@ -283,9 +283,9 @@ func (l *link) write() {
 // deadline is when the link will be dead if nothing is heard until then.
 func (l *link) deadline(now time.Duration) (due time.Duration, dead bool) {
 	if l.handling.Load() {
-		return now + protocol.PingDead, false
+		return now + l.m.cfg.pace.pingDead, false
 	}
-	due = time.Duration(l.heard.Load()) + protocol.PingDead
+	due = time.Duration(l.heard.Load()) + l.m.cfg.pace.pingDead
 	if p := l.probe.Load(); p > 0 {
 		due = min(due, time.Duration(p)+probeTime)
 	}
@@ -337,9 +337,9 @@ func (l *link) next(buf []byte) (chunk []byte, oldest time.Duration, data int) {
 	return buf, oldest, data
 }
 
-// put writes one chunk; false: the link is over. What has waited for LinkQueueWait and cannot be written ends it.
+// put writes one chunk; false: the link is over. What has waited for its time and cannot be written ends it.
 func (l *link) put(chunk []byte, oldest time.Duration, data int) bool {
-	_ = l.stream.SetWriteDeadline(l.m.began.Add(oldest + protocol.LinkQueueWait))
+	_ = l.stream.SetWriteDeadline(l.m.began.Add(oldest + l.m.cfg.pace.queueWait))
 	_, err := l.stream.Write(chunk)
 	if err != nil {
 		var timeout interface{ Timeout() bool }

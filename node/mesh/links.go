@@ -141,12 +141,12 @@ func (m *Mesh) acceptLink(s network.Stream, from protocol.PeerID) {
 	l.run()
 }
 
-// begin notes that our greeting goes out. False: there is a link already, so none is needed.
+// begin notes that our greeting goes out. False: there is a link already, or another greeting of ours is out.
 func (m *Mesh) begin(to protocol.PeerID) (hello, bool) {
 	addrs := m.Addrs()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.links[to] != nil {
+	if m.closed || m.links[to] != nil || m.pending[to] {
 		return hello{}, false
 	}
 	m.pending[to] = true
@@ -232,8 +232,9 @@ func (m *Mesh) unlink(l *link, why error) {
 	}
 	m.mu.Unlock()
 	m.log.Info("link down", "peer", l.peer, "err", why)
-	if current && !errors.Is(why, ErrReplaced) {
-		// The connection may be as dead as the link and the transport not know it for a long time: dial anew.
+	if current && (errors.Is(why, ErrDead) || errors.Is(why, ErrTooSlow)) {
+		// The connection may be as dead as the link and the transport not know it for a long time: dial anew. Otherwise
+		// it stays, or the reset that names the reason would be lost with it.
 		m.dropConn(l.stream.Conn())
 	}
 	if m.cfg.OnLinkDown != nil {

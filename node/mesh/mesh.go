@@ -69,7 +69,12 @@ type Config struct {
 	OnAddrs func([]string)
 
 	Log *slog.Logger // nil: none
+
+	pace pace // zero: the protocol's; tests hurry
 }
+
+// pace is how often a link is pinged, when it is dead, and how long a frame may wait to be written.
+type pace struct{ pingEvery, pingDead, queueWait time.Duration }
 
 // Mesh is a node's side of its mesh. Make it with New.
 type Mesh struct {
@@ -112,6 +117,9 @@ func New(cfg Config) (*Mesh, error) {
 	log := cfg.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.pace == (pace{}) {
+		cfg.pace = pace{protocol.PingEvery, protocol.PingDead, protocol.LinkQueueWait}
 	}
 	quiet()
 	ctx, stop := context.WithCancel(context.Background())

@@ -214,3 +214,162 @@ func TestPortTakenIsNamed(t *testing.T) {
 		t.Errorf("PickPort(%d) = %d, %v: want another port", a.Port(), port, err)
 	}
 }
+
+func TestThreeHostsLinkAndAKillIsNoticed(t *testing.T) {
+	r := &roster{}
+	hosts := []*testHost{startHost(t, r, nil), startHost(t, r, nil), startHost(t, r, nil)}
+	var peers []Peer
+	for _, h := range hosts {
+		r.set(h.Self(), Inside)
+		peers = append(peers, Peer{ID: h.Self(), Addrs: h.addr})
+	}
+	for _, h := range hosts {
+		h.SetPeers(peers)
+	}
+	until(t, "a full mesh", func() bool {
+		return len(hosts[0].Links()) == 2 && len(hosts[1].Links()) == 2 && len(hosts[2].Links()) == 2
+	})
+	for _, h := range hosts {
+		h.mu.Lock()
+		if len(h.ups)-len(h.downs) != 2 {
+			t.Errorf("%s: %d links up and %d down told, want 2 more up", h.Self().Short(), len(h.ups), len(h.downs))
+		}
+		h.mu.Unlock()
+	}
+	hosts[2].stop()
+	until(t, "the killed one gone", func() bool { return len(hosts[0].Links()) == 1 && len(hosts[1].Links()) == 1 })
+}
+
+func TestSimultaneousDialsLeaveOneLink(t *testing.T) {
+	for range 5 {
+		r := &roster{}
+		a, b := startHost(t, r, nil), startHost(t, r, nil)
+		r.set(a.Self(), Inside)
+		r.set(b.Self(), Inside)
+		// Both open at once, without the delay that the keepers give the larger id.
+		a.SetPeers([]Peer{{ID: b.Self(), Addrs: b.addr}})
+		b.SetPeers([]Peer{{ID: a.Self(), Addrs: a.addr}})
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = a.open(t.Context(), b.Self()) })
+		wg.Go(func() { _ = b.open(t.Context(), a.Self()) })
+		wg.Wait()
+		until(t, "both linked", func() bool { return a.linked(b) && b.linked(a) })
+		la, lb := a.link(b.Self()), b.link(a.Self())
+		if la == nil || lb == nil || la.id != lb.id {
+			t.Fatal("the two sides hold different links")
+		}
+		for i := range 100 {
+			if !a.Send(b.Self(), fmt.Appendf(nil, "%d", i)) {
+				t.Fatalf("frame %d was not taken", i)
+			}
+		}
+		until(t, "all frames", func() bool { return len(b.got()) == 100 })
+		a.stop()
+		b.stop()
+		for _, h := range []*testHost{a, b} {
+			if len(h.ups) != len(h.downs) {
+				t.Errorf("%d links came up and %d went down", len(h.ups), len(h.downs))
+			}
+			if len(h.ups) != 1 {
+				t.Errorf("%d links came up, want one", len(h.ups))
+			}
+		}
+	}
+}
+
+func TestRestartOnAnotherPortIsFound(t *testing.T) {
+	r := &roster{}
+	a, b := pair(t, r, nil)
+	b.stop()
+	until(t, "link down", func() bool { return len(a.Links()) == 0 })
+	// b comes back elsewhere and knows where a is; a learns the new place from the link itself.
+	again := startHost(t, r, func(c *Config) { c.Key = b.key })
+	again.SetPeers([]Peer{{ID: a.Self(), Addrs: a.addr}})
+	until(t, "linked again", func() bool { return a.linked(again) && again.linked(a) })
+	if got := a.Links()[0].Listens; !slices.Equal(got, again.addr) {
+		t.Errorf("a heard of %v, want %v", got, again.addr)
+	}
+	again.stop()
+	// And the other way: a is told the new addresses and dials.
+	third := startHost(t, r, func(c *Config) { c.Key = b.key })
+	a.SetPeers([]Peer{{ID: third.Self(), Addrs: third.addr}})
+	until(t, "linked a third time", func() bool { return a.linked(third) && third.linked(a) })
+}
+
+func TestRevokedPeerIsClosedAtOnceAndStaysOut(t *testing.T) {
+	r := &roster{}
+	a, b := pair(t, r, nil)
+	began := time.Now()
+	r.set(b.Self(), Revoked)
+	a.CloseRevoked(b.Self())
+	until(t, "b without a link", func() bool { return len(b.Links()) == 0 })
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("closing took %v, want less than 1 s", took)
+	}
+	until(t, "b told that it is refused", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.refuse) > 0 })
+	if b.refuse[0] == nil || !forGood(b.refuse[0]) {
+		t.Errorf("b was told %v", b.refuse[0])
+	}
+	if a.linked(b) {
+		t.Error("the revoked peer is back")
+	}
+}
+
+func TestSlowReaderLosesItsLinkAtTheBoundAndComesBack(t *testing.T) {
+	r := &roster{}
+	a, b := pair(t, r, nil)
+	gate := make(chan struct{})
+	b.note(func() { b.block = gate })
+	frame := make([]byte, protocol.MeshFrameBytesMax)
+	most := 0
+	for a.Send(b.Self(), frame) {
+		most = max(most, a.Queued(b.Self()))
+	}
+	if most > protocol.LinkQueueBytesMax {
+		t.Errorf("%d bytes were queued, the bound is %d", most, protocol.LinkQueueBytesMax)
+	}
+	until(t, "link down for slowness", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.downs) > 0 && errors.Is(a.downs[0], ErrTooSlow)
+	})
+	b.note(func() { b.block = nil })
+	close(gate)
+	until(t, "linked again", func() bool { return a.linked(b) && b.linked(a) })
+	before := len(b.got())
+	if !a.Send(b.Self(), []byte("after")) {
+		t.Fatal("frame was not taken on the new link")
+	}
+	until(t, "a frame on the new link", func() bool { return len(b.got()) > before })
+}
+
+func TestRoomIsToldWhenAQueueEmpties(t *testing.T) {
+	a, b := pair(t, &roster{}, nil)
+	gate := make(chan struct{})
+	b.note(func() { b.block = gate })
+	frame := make([]byte, 512<<10)
+	for a.Queued(b.Self()) <= protocol.LinkQueueBytesMax*3/4 {
+		if !a.Send(b.Self(), frame) {
+			t.Fatal("queue closed below its bound")
+		}
+	}
+	b.note(func() { b.block = nil })
+	close(gate)
+	until(t, "room", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.rooms == 1 && a.Queued(b.Self()) == 0 })
+}
+
+func TestWaitingFrameEndsALinkAfterItsTime(t *testing.T) {
+	a, b := pair(t, &roster{}, func(c *Config) { c.pace = pace{time.Second, 5 * time.Second, 300 * time.Millisecond} })
+	gate := make(chan struct{})
+	defer close(gate)
+	b.note(func() { b.block = gate })
+	for range 7 { // below the bound in bytes, above what the transport swallows
+		a.Send(b.Self(), make([]byte, protocol.MeshFrameBytesMax))
+	}
+	until(t, "link down for slowness", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.downs) > 0 && errors.Is(a.downs[0], ErrTooSlow)
+	})
+	b.note(func() { b.block = nil })
+}

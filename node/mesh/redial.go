@@ -174,7 +174,7 @@ func wait(ctx context.Context, d time.Duration, kick <-chan struct{}) bool {
 // jitter spreads d over [d/2, d], so that nodes that lost each other at one moment do not meet at one moment.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// open dials a peer and greets it. nil: a link is up, ours or another.
+// open dials a peer and greets it. ErrDuplicate: another link holds, or is about to.
 func (m *Mesh) open(ctx context.Context, to protocol.PeerID) error {
 	conn, err := m.dial(ctx, to, m.addrsOf(to))
 	if err != nil {
@@ -187,7 +187,7 @@ func (m *Mesh) open(ctx context.Context, to protocol.PeerID) error {
 	ours, ok := m.begin(to)
 	if !ok {
 		_ = s.Reset()
-		return nil
+		return ErrDuplicate
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.Reset() })
 	defer stop()
@@ -210,7 +210,7 @@ func (m *Mesh) open(ctx context.Context, to protocol.PeerID) error {
 	l, ok := m.place(m.newLink(s, to, theirs, true), theirs)
 	if !ok {
 		refuseStream(s, ErrDuplicate)
-		return nil
+		return ErrDuplicate
 	}
 	m.remember(to, conn.RemoteMultiaddr().String())
 	go func() {
