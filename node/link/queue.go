@@ -1,0 +1,103 @@
+package link
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Prepared is one text frame for many connections: its wire form is made once.
+type Prepared struct {
+	message *websocket.PreparedMessage
+	size    int
+}
+
+// Prepare makes a Prepared. It keeps a copy of frame.
+func Prepare(frame []byte) (*Prepared, error) {
+	m, err := websocket.NewPreparedMessage(websocket.TextMessage, frame)
+	if err != nil {
+		return nil, fmt.Errorf("prepare a frame: %w", err)
+	}
+	return &Prepared{m, len(frame)}, nil
+}
+
+// Send queues a text frame and never blocks. False: the connection is ending, and the frame will not be written. frame must
+// not change afterwards. A frame that finds the queue full waits as one above the limit; the next one that finds it so
+// closes the connection with 1013, which drops what waits.
+func (c *Conn) Send(frame []byte) bool {
+	_, ok := c.enqueue(entry{data: frame})
+	return ok
+}
+
+// SendBinary is Send for a binary frame.
+func (c *Conn) SendBinary(frame []byte) bool {
+	_, ok := c.enqueue(entry{data: frame, binary: true})
+	return ok
+}
+
+// SendPrepared is Send for a frame that goes to many.
+func (c *Conn) SendPrepared(p *Prepared) bool {
+	_, ok := c.enqueue(entry{prepared: p.message, cost: p.size})
+	return ok
+}
+
+// SendCounted is Send; the seq is the one that Options.OnRead will name, here or in a later call, once the peer has read
+// the frame. It rises by one with each frame of the connection.
+func (c *Conn) SendCounted(frame []byte) (seq uint64, ok bool) {
+	return c.enqueue(entry{data: frame})
+}
+
+// Probe pings the peer behind what waits now instead of at the next turn, so that OnRead comes soon.
+func (c *Conn) Probe() {
+	c.mu.Lock()
+	c.probe = true
+	c.mu.Unlock()
+	c.poke()
+}
+
+// Waiting is how many bytes wait for the peer or are being written.
+func (c *Conn) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
+}
+
+func (c *Conn) enqueue(e entry) (uint64, bool) {
+	e.at = time.Now()
+	e.cost += len(e.data) + entryBytes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != open {
+		return 0, false
+	}
+	if c.bytes+e.cost > c.opt.QueueBytes {
+		if c.over {
+			c.tooSlowLocked()
+			return 0, false
+		}
+		c.over, e.over = true, true
+	} else {
+		c.bytes += e.cost
+	}
+	c.seq++
+	e.seq = c.seq
+	c.waiting = append(c.waiting, e)
+	c.poke()
+	return e.seq, true
+}
+
+func (c *Conn) tooSlowLocked() {
+	const reason = "reads too slowly"
+	c.endLocked(dropping, websocket.CloseTryAgainLater, reason, &CloseError{Code: websocket.CloseTryAgainLater, Reason: reason})
+}
+
+// release gives back what written frames had taken of the queue.
+func (c *Conn) release(bytes int, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == open || c.state == closing {
+		c.bytes -= bytes
+		c.over = c.over && !over
+	}
+}
