@@ -1,0 +1,167 @@
+package board
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// Agent is one row of the roster, as the journal knows it.
+type Agent struct {
+	ID    protocol.AgentID `json:"id"`    // as it is called in this mesh
+	Bound protocol.AgentID `json:"bound"` // as its home bound it; differs from ID after a clash
+	Name  string           `json:"name,omitempty"`
+	// Role is what holds now: main for the agent that the term names, and no more than its node's for one outside.
+	Role     protocol.Role       `json:"role"`
+	Home     protocol.PeerID     `json:"home"`
+	NodeName string              `json:"nodeName,omitempty"`
+	Client   string              `json:"client,omitempty"`
+	Since    protocol.HLC        `json:"since"`
+	State    protocol.AgentState `json:"state"`             // the last that settled; the home knows better
+	StateAt  int64               `json:"stateAt,omitempty"` // its author's wall clock, ms
+}
+
+type binding struct {
+	at   pos
+	body protocol.BindBody
+}
+
+type presence struct {
+	at   pos
+	wall int64
+	body protocol.PresenceBody
+}
+
+// bind takes a binding from the agent's own home, and from nobody else. A home says the same in each log that speaks of
+// the agent; its latest word holds.
+func (s *State) bind(at pos, body protocol.BindBody) {
+	if body.Home != at.log.Peer || protocol.CheckAgentID(body.Agent) != nil {
+		return
+	}
+	id := protocol.FoldAgentID(body.Agent)
+	if old := s.bindings[id][body.Home]; old != nil && !old.at.before(at) {
+		return
+	}
+	if s.bindings[id] == nil {
+		s.bindings[id] = map[protocol.PeerID]*binding{}
+	}
+	body.Name = protocol.CutText(body.Name, 4*protocol.AgentNameRunesMax)
+	body.Client = protocol.CutText(body.Client, refBytesMax)
+	s.bindings[id][body.Home] = &binding{at, body}
+}
+
+// present takes presence from the home of whoever it is about.
+func (s *State) present(at pos, wall int64, body protocol.PresenceBody) {
+	if protocol.CheckAgentID(body.Agent) != nil {
+		return
+	}
+	key := agentKey{protocol.FoldAgentID(body.Agent), at.log.Peer}
+	if old := s.presence[key]; old == nil || old.at.before(at) {
+		body.State = protocol.CutText(body.State, refBytesMax)
+		s.presence[key] = &presence{at, wall, body}
+	}
+}
+
+// names gives every binding in force the id that it is called by: of those that fold alike the smallest (since, home)
+// keeps it, the others get the first free -2, -3, … An id that somebody bound is never given to another, so the result
+// depends on the set of bindings alone.
+func (s *State) names() map[agentKey]protocol.AgentID {
+	out := map[agentKey]protocol.AgentID{}
+	taken := map[protocol.AgentID]bool{}
+	ids := make([]protocol.AgentID, 0, len(s.bindings))
+	for id := range s.bindings {
+		ids = append(ids, id)
+		taken[id] = true
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		for i, b := range inForce(s.bindings[id]) {
+			name := b.body.Agent
+			for n := 2; i > 0; n++ {
+				if name = suffixed(b.body.Agent, n); !taken[protocol.FoldAgentID(name)] {
+					break
+				}
+			}
+			taken[protocol.FoldAgentID(name)] = true
+			out[agentKey{id, b.body.Home}] = name
+		}
+	}
+	return out
+}
+
+// inForce lists the bindings of one id that are not withdrawn, the one that keeps the id first.
+func inForce(homes map[protocol.PeerID]*binding) []*binding {
+	var out []*binding
+	for _, b := range homes {
+		if !b.body.Forgotten {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b *binding) int {
+		return cmp.Or(cmp.Compare(a.body.Since, b.body.Since), strings.Compare(string(a.body.Home), string(b.body.Home)))
+	})
+	return out
+}
+
+func suffixed(id protocol.AgentID, n int) protocol.AgentID {
+	end := fmt.Sprintf("-%d", n)
+	base := string(id)
+	for len(base)+len(end) > protocol.AgentIDBytesMax {
+		_, size := utf8.DecodeLastRuneInString(base)
+		base = base[:len(base)-size]
+	}
+	return protocol.AgentID(base + end)
+}
+
+// Agents lists the agents that are bound and not forgotten, by the name of their node, then their id.
+func (s *State) Agents() []Agent {
+	names := s.names()
+	nodes := map[protocol.PeerID]member.Member{}
+	for _, m := range s.roster.Members() {
+		nodes[m.Peer] = m
+	}
+	term := s.roster.Term()
+	out := make([]Agent, 0, len(names))
+	for key, name := range names {
+		b := s.bindings[key.Agent][key.Home].body
+		a := Agent{
+			ID: name, Bound: b.Agent, Name: b.Name, Home: b.Home, NodeName: nodes[b.Home].Name, Client: b.Client,
+			Since: b.Since, Role: protocol.RoleLocal, State: protocol.StateUnknown,
+		}
+		if term.Peer == b.Home && term.Agent != "" && protocol.FoldAgentID(term.Agent) == key.Agent {
+			a.Role = protocol.RoleMain
+		} else if b.Role.Known() && b.Role != protocol.RoleMain && b.Role != protocol.RoleBoard {
+			a.Role = b.Role
+		}
+		if node, ok := nodes[b.Home]; ok {
+			a.Role = roles.Speaking(node.Role, a.Role)
+		}
+		if p := s.presence[key]; p != nil {
+			a.State, a.StateAt = protocol.AgentState(p.body.State), p.wall
+		}
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b Agent) int {
+		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(string(a.Home), string(b.Home)), strings.Compare(string(a.ID), string(b.ID)))
+	})
+	return out
+}
+
+// Owner is the home of the agent that is called id, by the rule of Agents.
+func (s *State) Owner(id protocol.AgentID) (protocol.PeerID, bool) {
+	if held := inForce(s.bindings[protocol.FoldAgentID(id)]); len(held) > 0 {
+		return held[0].body.Home, true
+	}
+	for key, name := range s.names() { // an id that a clash made
+		if protocol.FoldAgentID(name) == protocol.FoldAgentID(id) {
+			return key.Home, true
+		}
+	}
+	return "", false
+}

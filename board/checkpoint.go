@@ -1,0 +1,160 @@
+package board
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// ErrBadCheckpoint says that bytes are not a whole checkpoint of this version: the board is then folded from the
+// journal again.
+var ErrBadCheckpoint = errors.New("bad board checkpoint")
+
+const checkpointTag = "aster.board.1 "
+
+type checkpoint struct {
+	Mesh  member.MeshID `json:"mesh"`
+	Stale bool          `json:"stale,omitempty"`
+	Image image         `json:"image"`
+}
+
+// Encode returns all of the State, in one order. Decode gives an equal State, which goes on after Mark of each log.
+func (s *State) Encode() []byte {
+	img := s.image()
+	img.Roster = s.roster.Encode()
+	items := map[*task][]pos{}
+	for _, ls := range s.logs {
+		if ls.mark > 0 || len(ls.waiting) > 0 {
+			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waiting})
+		}
+		for _, item := range ls.delegates {
+			items[item.task] = append(items[item.task], item.at)
+		}
+	}
+	for _, t := range s.tasks {
+		ti := t.image()
+		ti.Old, ti.Items = t.old, items[t]
+		slices.SortFunc(ti.Items, pos.compare)
+		img.Tasks = append(img.Tasks, ti)
+	}
+	img.sort()
+	body := protocol.EncodeBody(checkpoint{s.roster.Mesh(), s.stale, img})
+	sum := sha256.Sum256(body)
+	return slices.Concat([]byte(checkpointTag+hex.EncodeToString(sum[:])+"\n"), body)
+}
+
+// Decode reads what Encode wrote. Anything else, one changed byte included, is ErrBadCheckpoint.
+func Decode(text []byte) (*State, error) {
+	head, body, ok := bytes.Cut(text, []byte("\n"))
+	sum := sha256.Sum256(body)
+	if !ok || string(head) != checkpointTag+hex.EncodeToString(sum[:]) {
+		return nil, fmt.Errorf("%w: not whole", ErrBadCheckpoint)
+	}
+	return decodeImage(body)
+}
+
+func decodeImage(body []byte) (*State, error) {
+	var c checkpoint
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
+	}
+	img := &c.Image
+	if img.Version != 1 {
+		return nil, fmt.Errorf("%w: version %d", ErrBadCheckpoint, img.Version)
+	}
+	roster, err := member.DecodeRoster(c.Mesh, img.Roster)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
+	}
+	s := newState(roster)
+	s.stale, s.count = c.Stale, img.Count
+	sum, err := hex.DecodeString(img.Sum)
+	if err != nil || len(sum) != len(s.sum) {
+		return nil, fmt.Errorf("%w: sum %q", ErrBadCheckpoint, protocol.CutText(img.Sum, 80))
+	}
+	copy(s.sum[:], sum)
+	for k, n := range img.Kinds {
+		s.kinds[k] = n
+	}
+	for k, n := range img.Intents {
+		s.intents[k] = n
+	}
+	for _, m := range img.Marks {
+		log, err := protocol.ParseLogID(m.Log)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
+		}
+		ls := s.log(log)
+		ls.mark, ls.waiting = m.Mark, m.Waiting
+	}
+	s.restoreAgents(img)
+	for i := range img.Tasks {
+		if err := s.restoreTask(&img.Tasks[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *State) restoreAgents(img *image) {
+	for _, b := range img.Bindings {
+		s.bind(b.At, b.Body)
+	}
+	for _, p := range img.Presence {
+		key := agentKey{protocol.FoldAgentID(p.Body.Agent), p.At.log.Peer}
+		s.presence[key] = &presence{p.At, p.Wall, p.Body}
+	}
+	for i := range img.Declarations {
+		d := img.Declarations[i].Declaration
+		d.at = img.Declarations[i].At
+		d.Log, d.Seq = d.at.log, d.at.seq
+		s.declarations[declarationKey{agentKey{protocol.FoldAgentID(d.From), d.Log.Peer}, d.Intent}] = &d
+	}
+}
+
+func (s *State) restoreTask(img *taskImage) error {
+	t := s.task(img.ID, img.Worker)
+	t.final, t.outcome, t.refused, t.cancelled, t.delegated = img.Final, img.Outcome, img.Refused, img.Cancelled, img.Delegated
+	t.words = img.Words
+	if t.words != nil {
+		if err := t.checkWords(); err != nil {
+			return err
+		}
+	} else if !t.ended() {
+		return fmt.Errorf("%w: an open task without words", ErrBadCheckpoint)
+	}
+	for _, at := range img.Items {
+		ls := s.log(at.log)
+		if ls.delegates == nil {
+			ls.delegates = map[uint64]*delegateItem{}
+		}
+		item := &delegateItem{at, t}
+		ls.delegates[at.seq] = item
+		s.remember(item)
+	}
+	t.old = t.old || img.Old
+	return nil
+}
+
+// checkWords refuses what no fold makes and views rely on.
+func (t *task) checkWords() error {
+	w := t.words
+	switch {
+	case t.delegated != (w.Delegate != nil), (t.final != nil) != (w.Final != nil),
+		t.refused != (w.Tiers[protocol.Refused] != nil), t.cancelled != (w.Cancel != nil):
+		return fmt.Errorf("%w: task %q contradicts itself", ErrBadCheckpoint, protocol.CutText(string(t.key.ID), 80))
+	}
+	for tier, x := range w.Tiers {
+		if x == nil {
+			return fmt.Errorf("%w: task %q has an empty tier %q", ErrBadCheckpoint, protocol.CutText(string(t.key.ID), 80), protocol.CutText(string(tier), 20))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package board
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// declaredBytesMax is how much of a declaration the board holds itself; a larger one is read where it lies.
+const declaredBytesMax = 4 << 10
+
+// Declaration is the newest of one name that an agent made.
+type Declaration struct {
+	From   protocol.AgentID `json:"from"`
+	Intent protocol.Intent  `json:"intent"`
+	ID     protocol.MsgID   `json:"id"`
+	Wall   int64            `json:"wall"`
+	Value  json.RawMessage  `json:"value,omitempty"` // absent above 4 KiB: then it is in the record (Log, Seq)
+	Log    protocol.LogID   `json:"-"`
+	Seq    uint64           `json:"-"`
+
+	at pos
+}
+
+type declarationKey struct {
+	agentKey
+	Intent protocol.Intent
+}
+
+func (s *State) declare(at pos, wall int64, env *protocol.Envelope) {
+	key := declarationKey{agentKey{protocol.FoldAgentID(env.From), at.log.Peer}, env.Intent}
+	if old := s.declarations[key]; old != nil && !old.at.before(at) {
+		return
+	}
+	d := &Declaration{From: env.From, Intent: env.Intent, ID: env.ID, Wall: wall, Log: at.log, Seq: at.seq, at: at}
+	if len(env.Value) <= declaredBytesMax && json.Valid(env.Value) {
+		d.Value = slices.Clone(env.Value)
+	}
+	s.declarations[key] = d
+}
+
+// Declarations lists the newest of each agent and name, by agent, then name.
+func (s *State) Declarations() []Declaration {
+	out := make([]Declaration, 0, len(s.declarations))
+	for _, d := range s.declarations {
+		out = append(out, *d)
+	}
+	slices.SortFunc(out, func(a, b Declaration) int {
+		return cmp.Or(strings.Compare(string(a.From), string(b.From)), strings.Compare(string(a.Intent), string(b.Intent)), a.at.compare(b.at))
+	})
+	return out
+}

@@ -1,0 +1,128 @@
+package board
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// image is a State as plain values in one order: what Canonical and Encode write.
+type image struct {
+	Version      int                        `json:"v"`
+	Count        uint64                     `json:"count"`
+	Sum          string                     `json:"sum"`
+	Kinds        map[protocol.Kind]uint64   `json:"kinds"`
+	Intents      map[protocol.Intent]uint64 `json:"intents"`
+	Marks        []markImage                `json:"marks"`
+	Roster       json.RawMessage            `json:"roster"`
+	Bindings     []bindingImage             `json:"bindings"`
+	Presence     []presenceImage            `json:"presence"`
+	Declarations []declarationImage         `json:"declarations"`
+	Tasks        []taskImage                `json:"tasks"`
+	Ended        map[api.TaskState]uint64   `json:"ended"`
+}
+
+type markImage struct {
+	Log  string `json:"log"`
+	Mark uint64 `json:"mark"`
+	// In a checkpoint only.
+	Waiting []waitingReceipt `json:"waiting,omitempty"`
+}
+
+type bindingImage struct {
+	At   pos               `json:"at"`
+	Body protocol.BindBody `json:"body"`
+}
+
+type presenceImage struct {
+	At   pos                   `json:"at"`
+	Wall int64                 `json:"wall"`
+	Body protocol.PresenceBody `json:"body"`
+}
+
+type declarationImage struct {
+	At pos `json:"at"`
+	Declaration
+}
+
+type taskImage struct {
+	ID        protocol.TaskID  `json:"id"`
+	Worker    protocol.AgentID `json:"worker"`
+	Final     *pos             `json:"final,omitempty"`
+	Outcome   api.TaskState    `json:"outcome,omitempty"`
+	Refused   bool             `json:"refused,omitempty"`
+	Cancelled bool             `json:"cancelled,omitempty"`
+	Delegated bool             `json:"delegated,omitempty"`
+	Words     *words           `json:"words,omitempty"`
+	// In a checkpoint only.
+	Old   bool  `json:"old,omitempty"`
+	Items []pos `json:"items,omitempty"` // its Delegate records
+}
+
+// Canonical returns the board as bytes that are equal on all nodes that hold the same records, in whatever order they
+// came. Of tasks whose words are dropped it has the counts; of logs, the last seq that counts.
+func (s *State) Canonical() []byte {
+	img := s.image()
+	img.Roster = s.roster.Canonical()
+	for _, ls := range s.logs {
+		if n := s.counted(ls); n > 0 {
+			img.Marks = append(img.Marks, markImage{Log: ls.id.String(), Mark: n})
+		}
+	}
+	for _, t := range s.tasks {
+		if t.words != nil {
+			img.Tasks = append(img.Tasks, t.image())
+		}
+	}
+	img.sort()
+	return protocol.EncodeBody(img)
+}
+
+// Digest is the hex SHA-256 of Canonical.
+func (s *State) Digest() string {
+	sum := sha256.Sum256(s.Canonical())
+	return hex.EncodeToString(sum[:])
+}
+
+// image has what a canonical form and a checkpoint share.
+func (s *State) image() image {
+	img := image{
+		Version: 1, Count: s.count, Sum: hex.EncodeToString(s.sum[:]), Kinds: s.kinds, Intents: s.intents, Ended: s.Ended(),
+	}
+	for _, homes := range s.bindings {
+		for _, b := range homes {
+			img.Bindings = append(img.Bindings, bindingImage{b.at, b.body})
+		}
+	}
+	for _, p := range s.presence {
+		img.Presence = append(img.Presence, presenceImage{p.at, p.wall, p.body})
+	}
+	for _, d := range s.declarations {
+		img.Declarations = append(img.Declarations, declarationImage{d.at, *d})
+	}
+	return img
+}
+
+// sort puts every list in its one order. No two bindings, presences or declarations share a position.
+func (img *image) sort() {
+	slices.SortFunc(img.Marks, func(a, b markImage) int { return strings.Compare(a.Log, b.Log) })
+	slices.SortFunc(img.Bindings, func(a, b bindingImage) int { return a.At.compare(b.At) })
+	slices.SortFunc(img.Presence, func(a, b presenceImage) int { return a.At.compare(b.At) })
+	slices.SortFunc(img.Declarations, func(a, b declarationImage) int { return a.At.compare(b.At) })
+	slices.SortFunc(img.Tasks, func(a, b taskImage) int {
+		return cmp.Or(strings.Compare(string(a.ID), string(b.ID)), strings.Compare(string(a.Worker), string(b.Worker)))
+	})
+}
+
+func (t *task) image() taskImage {
+	return taskImage{
+		ID: t.key.ID, Worker: t.key.Worker, Final: t.final, Outcome: t.outcome, Refused: t.refused, Cancelled: t.cancelled,
+		Delegated: t.delegated, Words: t.words,
+	}
+}

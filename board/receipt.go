@@ -1,0 +1,62 @@
+package board
+
+import (
+	"slices"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// waitingReceipt speaks of messages that have not arrived: a recipient's log may be ahead of the sender's here.
+type waitingReceipt struct {
+	From uint64        `json:"from"`
+	To   uint64        `json:"to"`
+	Tier protocol.Tier `json:"tier"`
+	tierWrite
+}
+
+// receipts takes what a recipient's home says of Delegates; other messages' receipts are the hub's business.
+func (s *State) receipts(at pos, wall int64, body protocol.ReceiptsBody) {
+	switch body.Tier {
+	case protocol.Persisted, protocol.Processed, protocol.Refused:
+	default:
+		return
+	}
+	w := tierWrite{moment{at, wall}, body.Agent, protocol.CutText(body.Reason, refBytesMax)}
+	for _, of := range body.Of {
+		log, err := protocol.ParseLogID(of.Log)
+		if err != nil || len(of.Ranges)%2 != 0 || at.log.Scope != protocol.ScopeInside && at.log.Scope != log.Scope {
+			continue // whoever writes in a scope knows of no other scope's messages
+		}
+		ls := s.log(log)
+		for i := 0; i < len(of.Ranges); i += 2 {
+			s.receiptRange(ls, of.Ranges[i], of.Ranges[i+1], body.Tier, w)
+		}
+	}
+}
+
+func (s *State) receiptRange(ls *logState, from, to uint64, tier protocol.Tier, w tierWrite) {
+	if from == 0 || to < from {
+		return
+	}
+	if to > ls.mark {
+		ls.waiting = append(ls.waiting, waitingReceipt{from, to, tier, w})
+	}
+	if n := uint64(len(ls.delegates)); to-from > n { // a range costs no more than the Delegates that there are
+		for seq, item := range ls.delegates {
+			if from <= seq && seq <= to {
+				item.task.receipt(tier, w)
+			}
+		}
+		return
+	}
+	for i := uint64(0); i <= to-from; i++ { // not by seq, which could wrap round
+		if item := ls.delegates[from+i]; item != nil {
+			item.task.receipt(tier, w)
+		}
+	}
+}
+
+// prune drops receipts whose messages have all arrived.
+func (ls *logState) prune() {
+	ls.waiting = slices.DeleteFunc(ls.waiting, func(w waitingReceipt) bool { return w.To <= ls.mark })
+}

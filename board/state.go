@@ -1,0 +1,209 @@
+package board
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// KeptTasks is how many of the newest Delegates keep their task's words after it ended; of older ended tasks the board
+// keeps only how they ended. Tasks that have not ended keep all. 2,000 tasks are about 4 MB.
+const KeptTasks = 2_000
+
+// ErrGap says that a record does not follow the last one applied of its log: the caller broke the order.
+var ErrGap = errors.New("record above a gap")
+
+// State is the fold. It is a join: the records of one log come in order, the logs in any order and interleaving, and
+// equal sets of records give equal Canonical bytes. That holds because each field keeps its greatest write by (hybrid
+// time, log, seq), or its first where the rule is "the first counts", and sets only grow.
+//
+// The one thing that a join cannot do is take back. When a revocation arrives after records that lie beyond its cut
+// were applied (or a higher cut, or a new admission, makes skipped ones count), the State says Stale: the caller then
+// takes Restart and applies the whole journal again, each log from its first record.
+type State struct {
+	roster *member.Roster
+	logs   map[protocol.LogID]*logState
+	stale  bool
+
+	count   uint64
+	sum     [32]byte // of all records' hashes, mod 2^256
+	kinds   map[protocol.Kind]uint64
+	intents map[protocol.Intent]uint64
+
+	bindings     map[protocol.AgentID]map[protocol.PeerID]*binding // by folded id, then home
+	presence     map[agentKey]*presence
+	declarations map[declarationKey]*Declaration
+	tasks        map[taskKey]*task
+	recent       delegateHeap // the KeptTasks newest Delegates
+}
+
+// logState is what the fold remembers of a log.
+type logState struct {
+	id        protocol.LogID
+	mark      uint64 // the last seq taken
+	delegates map[uint64]*delegateItem
+	waiting   []waitingReceipt // for messages above mark
+}
+
+type agentKey struct {
+	Agent protocol.AgentID // folded
+	Home  protocol.PeerID
+}
+
+// New is the board of a mesh before its first record.
+func New(mesh member.MeshID) *State { return newState(member.NewRoster(mesh)) }
+
+func newState(roster *member.Roster) *State {
+	return &State{
+		roster:       roster,
+		logs:         map[protocol.LogID]*logState{},
+		kinds:        map[protocol.Kind]uint64{},
+		intents:      map[protocol.Intent]uint64{},
+		bindings:     map[protocol.AgentID]map[protocol.PeerID]*binding{},
+		presence:     map[agentKey]*presence{},
+		declarations: map[declarationKey]*Declaration{},
+		tasks:        map[taskKey]*task{},
+	}
+}
+
+// Restart is an empty State that knows all the cuts of s, for applying the journal again. s is not to be used after it.
+func (s *State) Restart() *State { return newState(s.roster) }
+
+// Stale says that records were taken which count no longer, or passed over which now do: see State.
+func (s *State) Stale() bool { return s.stale }
+
+// Roster is the membership that the board stands on. The caller reads it and applies nothing to it.
+func (s *State) Roster() *member.Roster { return s.roster }
+
+// Mark is the last seq taken of a log; 0: none. A checkpoint is followed from there.
+func (s *State) Mark(log protocol.LogID) uint64 {
+	if ls := s.logs[log]; ls != nil {
+		return ls.mark
+	}
+	return 0
+}
+
+// Apply takes the next record of its log. env is its envelope when it is a message; nil makes Apply decode it. A record
+// taken before is passed over; one that does not follow is ErrGap and changes nothing. A body that does not decode
+// counts as a record and changes nothing else. It retains neither rec nor env, but shares their strings.
+func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
+	ls := s.log(rec.Log)
+	switch {
+	case rec.Seq <= ls.mark:
+		return nil
+	case rec.Seq != ls.mark+1:
+		return fmt.Errorf("%w: %s seq %d after %d", ErrGap, rec.Log, rec.Seq, ls.mark)
+	}
+	s.membership(rec)
+	ls.mark = rec.Seq
+	if rec.Seq > s.roster.Bound(rec.Log) {
+		ls.prune()
+		return nil
+	}
+	s.count++
+	add(&s.sum, rec.Hash())
+	s.kinds[knownKind(rec.Kind)]++
+	at := pos{rec.At, ls.id, rec.Seq}
+	switch rec.Kind {
+	case protocol.KindMessage:
+		if env == nil {
+			body, err := protocol.DecodeBody[protocol.Envelope](rec)
+			if err != nil {
+				break
+			}
+			env = &body
+		}
+		s.message(ls, at, rec.Wall, env)
+	case protocol.KindBind:
+		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil {
+			s.bind(at, body)
+		}
+	case protocol.KindPresence:
+		if body, err := protocol.DecodeBody[protocol.PresenceBody](rec); err == nil {
+			s.present(at, rec.Wall, body)
+		}
+	case protocol.KindReceipts:
+		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
+			s.receipts(at, rec.Wall, body)
+		}
+	}
+	ls.prune()
+	return nil
+}
+
+func (s *State) log(id protocol.LogID) *logState {
+	ls := s.logs[id]
+	if ls == nil {
+		ls = &logState{id: id}
+		s.logs[id] = ls
+	}
+	return ls
+}
+
+// membership gives the roster its records, and notices when that changes what counts of what was taken.
+func (s *State) membership(rec *protocol.Record) {
+	switch rec.Kind {
+	case protocol.KindMember, protocol.KindRevoke:
+		before := make(map[*logState]uint64, len(s.logs))
+		for _, ls := range s.logs {
+			before[ls] = s.counted(ls)
+		}
+		s.roster.Apply(rec)
+		for ls, n := range before {
+			if s.counted(ls) != n {
+				s.stale = true
+			}
+		}
+	case protocol.KindInviteUsed, protocol.KindTerm:
+		s.roster.Apply(rec)
+	}
+}
+
+// counted is the last seq of what was taken of a log that counts.
+func (s *State) counted(ls *logState) uint64 { return min(ls.mark, s.roster.Bound(ls.id)) }
+
+// message takes what the board shows of an envelope.
+func (s *State) message(ls *logState, at pos, wall int64, env *protocol.Envelope) {
+	info := protocol.Lookup(env.Intent)
+	name := env.Intent
+	if info.Class == protocol.ClassUnknown {
+		name = otherIntent // unknown names are anybody's to make up: one counter for all keeps the board bounded
+	}
+	s.intents[name]++
+	switch {
+	case env.Intent == protocol.Delegate && env.To != "":
+		s.delegate(ls, at, wall, env)
+	case env.Intent == protocol.WorkerReport && env.From != "" && env.Re != "":
+		s.report(at, wall, env)
+	case env.Intent == protocol.Cancel && env.To != "" && env.Re != "":
+		s.cancel(at, wall, env)
+	case info.Class == protocol.ClassDeclaration && env.From != "":
+		s.declare(at, wall, env)
+	}
+}
+
+const (
+	otherIntent protocol.Intent = "(other)"
+	otherKind   protocol.Kind   = "(other)"
+)
+
+func knownKind(k protocol.Kind) protocol.Kind {
+	switch k {
+	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMember, protocol.KindRevoke,
+		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence:
+		return k
+	}
+	return otherKind
+}
+
+// add adds h to the sum, mod 2^256: addition knows no order, and unlike xor two equal records would not vanish.
+func add(sum *[32]byte, h protocol.Hash) {
+	carry := 0
+	for i := len(sum) - 1; i >= 0; i-- {
+		carry += int(sum[i]) + int(h[i])
+		sum[i] = byte(carry)
+		carry >>= 8
+	}
+}
