@@ -30,8 +30,8 @@ func (c *Core) applied(now time.Time, in Applied) {
 
 func (c *Core) message(now time.Time, in Applied) {
 	env, ref := in.Env, Ref{in.Record.Log, in.Record.Seq}
-	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
 	c.out(Copy{Ref: ref, Env: env})
+	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
 	if env.To == "" {
 		return
 	}

@@ -100,7 +100,9 @@ func (c *Core) taken(now time.Time, in Taken) {
 		if l.tries == 1 && !l.Given {
 			c.delivered(ref, a.bind.Agent)
 		}
-		if !l.Given {
+		if !l.Given && (a.acks || conn.ackLayer) {
+			l.Given = true // who acknowledges is tried again; nothing need survive
+		} else if !l.Given {
 			l.Given = true
 			c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: ref, Tier: Given, Agent: a.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
 		}
@@ -117,7 +119,16 @@ func (c *Core) delivered(ref Ref, by protocol.AgentID) {
 		c.out(TierReached{Ref: ref, Delivered: true, Agent: by})
 		return
 	}
-	c.out(HintDelivered{Home: ref.Log.Peer, Ref: ref})
+	c.out(HintDelivered{Home: ref.Log.Peer, Ref: ref, Agent: by})
+}
+
+// adapterHas relays an adapter's AckProcessed{tier:"delivered-persist"} to the sender.
+func (c *Core) adapterHas(ref Ref, by protocol.AgentID) {
+	if ref.Log.Peer == c.self {
+		c.out(TierReached{Ref: ref, Kept: true, Agent: by})
+		return
+	}
+	c.out(HintDelivered{Home: ref.Log.Peer, Ref: ref, Agent: by, Kept: true})
 }
 
 func (c *Core) deliveredElsewhere(in DeliveredElsewhere) {
@@ -125,7 +136,7 @@ func (c *Core) deliveredElsewhere(in DeliveredElsewhere) {
 		return
 	}
 	delete(c.pending, in.Ref)
-	c.out(TierReached{Ref: in.Ref, Delivered: true})
+	c.out(TierReached{Ref: in.Ref, Delivered: !in.Kept, Kept: in.Kept, Agent: in.Agent})
 }
 
 func (c *Core) replicated(in Replicated) {
@@ -166,7 +177,7 @@ func (c *Core) acked(now time.Time, in Acked) {
 	if !in.Processed {
 		l.Given = true
 		l.tries = protocol.RedeliverTries // the adapter keeps it now: no more tries on this connection
-		c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: l.Ref, Tier: Given, Agent: a.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
+		c.adapterHas(l.Ref, a.bind.Agent)
 		c.tell(Told{Token: in.Token, ID: in.Of, Ref: l.Ref})
 		return
 	}
@@ -217,4 +228,24 @@ func (c *Core) tickBox(now time.Time, a *agent) {
 	if len(a.box.items) > 0 {
 		c.due(now.Add(time.Hour)) // expiry is checked hourly while mail waits
 	}
+}
+
+// Conns are the sockets of an agent here.
+func (c *Core) Conns(id protocol.AgentID) []ConnID {
+	if a := c.home(id); a != nil {
+		return a.conns
+	}
+	return nil
+}
+
+// WantsTiers says whether a connection asked for every tier.
+func (c *Core) WantsTiers(id ConnID) bool { return c.conns[id] != nil && c.conns[id].tiers }
+
+// Boards are the connections that watch everything.
+func (c *Core) Boards() []ConnID {
+	out := make([]ConnID, 0, len(c.boards))
+	for id := range c.boards {
+		out = append(out, id)
+	}
+	return out
 }

@@ -95,9 +95,11 @@ type Applied struct {
 }
 
 // DeliveredElsewhere is a peer's hint that an adapter of the recipient took a message.
+// Kept: the adapter has it on its own disk.
 type DeliveredElsewhere struct {
-	Peer protocol.PeerID
-	Ref  Ref
+	Ref   Ref
+	Agent protocol.AgentID
+	Kept  bool
 }
 
 // Replicated says that another inside node has our log on disk up to Seq.

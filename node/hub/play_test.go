@@ -155,6 +155,9 @@ func (s *stage) show(o Out) string {
 		}
 		return ""
 	case TierReached:
+		if o.Kept {
+			return fmt.Sprintf("kept %s by %s", s.ref(o.Ref), o.Agent)
+		}
 		if o.Delivered {
 			return fmt.Sprintf("delivered %s to %s", s.ref(o.Ref), o.Agent)
 		}

@@ -99,19 +99,22 @@ type Refused struct {
 }
 
 // TierReached says that a message reached a tier; the shell tells its sender's sockets, waiters and pages.
-// Delivered marks the hint that is no tier.
+// Delivered and Kept mark the two hints that are no tiers: an adapter took it, an adapter has it on its disk.
 type TierReached struct {
 	Ref       Ref
 	Tier      protocol.Tier
 	Delivered bool
+	Kept      bool
 	Agent     protocol.AgentID // of whom: the recipient
 	Reason    string
 }
 
 // HintDelivered tells the sender's home that an adapter took a message.
 type HintDelivered struct {
-	Home protocol.PeerID
-	Ref  Ref
+	Home  protocol.PeerID
+	Ref   Ref
+	Agent protocol.AgentID
+	Kept  bool
 }
 
 // QueuedNotice tells a sender that its recipient has been absent for QueuedNoticeAfter.

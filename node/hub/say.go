@@ -43,6 +43,7 @@ func (c *Core) say(now time.Time, in Say) {
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	c.keep(in.Values)
 	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID})
+	c.out(Copy{Ref: ref, Env: &env, Except: in.Conn})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
 	if env.To != "" {
 		if target := c.home(env.To); target != nil {
@@ -52,7 +53,6 @@ func (c *Core) say(now time.Time, in Say) {
 			c.due(now.Add(protocol.QueuedNoticeAfter))
 		}
 	}
-	c.out(Copy{Ref: ref, Env: &env, Except: in.Conn})
 }
 
 // stamp overwrites what the sender says of itself with what the node knows (faults B30, KB1).
