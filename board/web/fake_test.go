@@ -1,0 +1,410 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+const testToken = "test-token-of-node-json"
+
+// fake is a node in memory. Its fields are set before it is served, or under mu.
+type fake struct {
+	mu       sync.Mutex
+	snap     api.Snapshot
+	history  []api.Message // older than the snapshot's messages
+	queue    int           // events that may wait for one reader
+	readers  map[chan api.Event]bool
+	sent     []api.SendRequest
+	sendErr  error
+	inboxes  []api.InboxItem
+	inboxErr error
+	acked    []string
+	calls    []string
+	blobs    map[string][]byte
+	stateDoc []byte
+	silent   bool // Status does not answer
+	callers  []Caller
+	waitFor  chan struct{}
+}
+
+func newFake() *fake {
+	return &fake{snap: sampleSnapshot(time.Now()), queue: 64, readers: map[chan api.Event]bool{}, blobs: map[string][]byte{}, waitFor: make(chan struct{})}
+}
+
+var errFakeInternal = errors.New("secret detail /home/someone")
+
+func (f *fake) note(call string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, fmt.Sprintf(call, args...))
+}
+
+func (f *fake) Status(ctx context.Context) (api.Status, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.silent {
+		return api.Status{}, errors.New("silent")
+	}
+	s := f.snap.Status
+	s.Now = time.Now().UnixMilli()
+	return s, nil
+}
+
+func (f *fake) Peers(context.Context) ([]api.Peer, error)   { return f.snap.Peers, nil }
+func (f *fake) Agents(context.Context) ([]api.Agent, error) { return f.snap.Agents, nil }
+func (f *fake) Tasks(context.Context) ([]api.Task, error)   { return f.snap.Tasks, nil }
+
+func (f *fake) Snapshot(context.Context) (api.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.snap, nil
+}
+
+func (f *fake) all() []api.Message {
+	return append(append([]api.Message{}, f.history...), f.snap.Messages...)
+}
+
+func (f *fake) Message(_ context.Context, id string) (api.Message, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id == "broken" {
+		return api.Message{}, errFakeInternal
+	}
+	for _, m := range f.all() {
+		if string(m.Envelope.ID) == id || m.Short == id || "m-"+m.Short == id || "t-"+m.Short == id {
+			return m, nil
+		}
+	}
+	return api.Message{}, fmt.Errorf("look up: %w", protocol.Refuse(protocol.CodeUnknownID, "no message "+id, ""))
+}
+
+func (f *fake) WaitTier(ctx context.Context, id string, tier protocol.Tier) (api.Message, error) {
+	m, err := f.Message(ctx, id)
+	if err != nil {
+		return m, err
+	}
+	for _, t := range m.Tiers {
+		if t.Tier == tier {
+			return m, nil
+		}
+	}
+	<-ctx.Done()
+	return api.Message{}, ctx.Err()
+}
+
+func (f *fake) Messages(_ context.Context, q MessageQuery) ([]api.Message, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []api.Message
+	for _, m := range f.all() {
+		e := m.Envelope
+		if q.Agent != "" && e.From != q.Agent && e.To != q.Agent || q.Intent != "" && e.Intent != q.Intent ||
+			q.Before > 0 && m.Pos >= q.Before || m.Pos <= q.After && q.After > 0 || m.At < q.Since {
+			continue
+		}
+		out = append(out, m)
+	}
+	if len(out) > q.Limit {
+		if q.After > 0 || q.Since > 0 {
+			out = out[:q.Limit]
+		} else {
+			out = out[len(out)-q.Limit:]
+		}
+	}
+	return out, nil
+}
+
+func (f *fake) Search(ctx context.Context, words string, before uint64, limit int) ([]api.Message, error) {
+	f.note("search %s %d %d", words, before, limit)
+	return nil, nil
+}
+
+func (f *fake) Task(_ context.Context, id string) (api.Task, error) {
+	for _, t := range f.snap.Tasks {
+		if string(t.ID) == id || "t-"+t.Short == id {
+			return t, nil
+		}
+	}
+	return api.Task{}, protocol.Refuse(protocol.CodeUnknownID, "no task "+id, "")
+}
+
+func (f *fake) Subscribe(ctx context.Context, since uint64) <-chan api.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ch := make(chan api.Event, f.queue+1000)
+	if since != SinceNow {
+		for _, m := range f.all() {
+			if m.Pos > since {
+				ch <- api.Event{Type: "message", Pos: m.Pos, Message: &m}
+			}
+		}
+	}
+	f.readers[ch] = true
+	context.AfterFunc(ctx, func() { f.drop(ch) })
+	return ch
+}
+
+func (f *fake) drop(ch chan api.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readers[ch] {
+		delete(f.readers, ch)
+		close(ch)
+	}
+}
+
+// emit gives e to every reader; one that lags by queue events is dropped, as the node does.
+func (f *fake) emit(e api.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.Type == "message" {
+		f.snap.Messages = append(f.snap.Messages, *e.Message)
+		f.snap.Pos = e.Pos
+	}
+	for ch := range f.readers {
+		if len(ch) >= f.queue {
+			delete(f.readers, ch)
+			close(ch)
+			continue
+		}
+		ch <- e
+	}
+}
+
+func (f *fake) readerCount() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.readers)
+}
+
+func (f *fake) State(context.Context) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stateDoc, nil
+}
+
+func (f *fake) Send(_ context.Context, req api.SendRequest) (api.SendResult, error) {
+	f.mu.Lock()
+	f.sent = append(f.sent, req)
+	err := f.sendErr
+	f.mu.Unlock()
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	id := req.MsgID
+	if id == "" {
+		id = "0190a0a0-0000-7000-8000-00000000beef"
+	}
+	env := protocol.Envelope{ID: id, From: req.From, Source: protocol.SourceBoard, To: req.To, Intent: req.Intent, Value: req.Value}
+	f.mu.Lock()
+	pos := f.snap.Pos + 1
+	f.mu.Unlock()
+	m := api.Message{Pos: pos, Short: protocol.ShortID(id), At: time.Now().UnixMilli(), NodeName: "devbox", Node: "12D3KooWdevbox", Log: "log", Seq: pos, Envelope: env, Text: env.Text(200),
+		Tiers: []api.TierAt{{Tier: protocol.Logged, At: time.Now().UnixMilli()}}}
+	f.emit(api.Event{Type: "message", Pos: pos, Message: &m})
+	return api.SendResult{MsgID: id, Short: m.Short, Tier: protocol.Logged, To: req.To, ToState: protocol.StateIdle, ToWakes: "rewake"}, nil
+}
+
+func (f *fake) Inbox(_ context.Context, q InboxQuery) ([]api.InboxItem, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inboxErr != nil {
+		return nil, f.inboxErr
+	}
+	var out []api.InboxItem
+	for _, it := range f.inboxes {
+		if it.Pos > q.After {
+			out = append(out, it)
+		}
+	}
+	return out, nil
+}
+
+func (f *fake) Outbox(context.Context, protocol.AgentID, bool) ([]api.Message, error) {
+	return nil, nil
+}
+
+func (f *fake) Ack(_ context.Context, req api.AckRequest) ([]protocol.MsgID, error) {
+	f.note("ack %v", req.IDs)
+	return []protocol.MsgID{"whole-id"}, nil
+}
+
+func (f *fake) Wait(ctx context.Context, agent protocol.AgentID) (api.WaitResult, error) {
+	select {
+	case <-ctx.Done():
+		return api.WaitResult{}, fmt.Errorf("wait: %w", ctx.Err())
+	case <-f.waitFor:
+		return api.WaitResult{Agent: agent, Unread: 1, IDs: []string{"t-7kq2m"}}, nil
+	}
+}
+
+func (f *fake) CancelTask(_ context.Context, id string) (api.Task, error) {
+	f.note("cancel %s", id)
+	t, err := f.Task(context.Background(), id)
+	t.State, t.Ended = api.TaskCancelled, time.Now().UnixMilli()
+	return t, err
+}
+
+func (f *fake) Invite(context.Context, api.InviteRequest) (api.InviteResult, error) {
+	return api.InviteResult{Token: "aster1-x"}, nil
+}
+func (f *fake) RenewMember(_ context.Context, p protocol.PeerID) (api.Peer, error) {
+	return api.Peer{Peer: p}, nil
+}
+func (f *fake) RevokeMember(_ context.Context, p protocol.PeerID, why string) error {
+	f.note("revoke %s %s", p, why)
+	return nil
+}
+func (f *fake) Leave(context.Context) error { f.note("leave"); return nil }
+func (f *fake) ForgetAgent(_ context.Context, a protocol.AgentID) error {
+	f.note("forget %s", a)
+	return nil
+}
+func (f *fake) Shutdown(context.Context) error { f.note("down"); return nil }
+
+func (f *fake) PutBlob(_ context.Context, r io.Reader, want string) (protocol.BlobRef, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return protocol.BlobRef{}, fmt.Errorf("store blob: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	got := hex.EncodeToString(sum[:])
+	if want != "" && want != got {
+		return protocol.BlobRef{}, protocol.Refuse(protocol.CodeBadFrame, "the content has another hash", "")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.blobs[got] = data
+	return protocol.BlobRef{SHA256: got, Bytes: int64(len(data))}, nil
+}
+
+type closer struct{ *bytes.Reader }
+
+func (closer) Close() error { return nil }
+
+func (f *fake) OpenBlob(_ context.Context, sum string) (io.ReadSeekCloser, int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, ok := f.blobs[sum]
+	if !ok {
+		return nil, 0, protocol.Refuse(protocol.CodeUnknownID, "no such attachment", "")
+	}
+	return closer{bytes.NewReader(data)}, int64(len(data)), nil
+}
+
+func (f *fake) ServeSocket(w http.ResponseWriter, _ *http.Request, who Caller) {
+	f.mu.Lock()
+	f.callers = append(f.callers, who)
+	f.mu.Unlock()
+	w.WriteHeader(http.StatusSwitchingProtocols)
+}
+
+// serve starts a server over f. Its clock is real; its paces are short.
+func serve(t *testing.T, f *fake, change ...func(*Server)) (*Server, *httptest.Server) {
+	t.Helper()
+	s := New(Config{Backend: f, Token: testToken, Hosts: []string{"board.example"}})
+	s.beatEvery, s.stateEvery = 20*time.Millisecond, 10*time.Millisecond
+	for _, c := range change {
+		c(s)
+	}
+	base, cancel := context.WithCancel(context.Background())
+	ts := httptest.NewUnstartedServer(nil)
+	ts.Config = s.HTTP(base)
+	ts.Start()
+	t.Cleanup(func() { cancel(); ts.Close() })
+	return s, ts
+}
+
+func value(v any) json.RawMessage {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// sampleSnapshot is a mesh of four nodes at work.
+func sampleSnapshot(now time.Time) api.Snapshot {
+	ms := func(ago time.Duration) int64 { return now.Add(-ago).UnixMilli() }
+	id := func(n int) protocol.MsgID {
+		return protocol.MsgID(fmt.Sprintf("0190a0a0-0000-7000-8000-%012x", n*7919))
+	}
+	peer := func(name string, role protocol.Role, self, linked bool, rtt int64) api.Peer {
+		return api.Peer{Peer: protocol.PeerID("12D3KooW" + name), Name: name, Role: role, Inside: role.Inside(), Self: self, Linked: linked, Alive: "alive",
+			Transport: "tcp", RTTMicros: rtt, LastSeen: ms(0), Until: ms(-90 * 24 * time.Hour), Version: "0.1.0"}
+	}
+	s := api.Snapshot{
+		Status: api.Status{Name: "devbox", Peer: "12D3KooWdevbox", Version: "0.1.0", Now: ms(0), Since: ms(time.Hour), Role: protocol.RoleLocal, Board: "http://127.0.0.1:7878", Loopback: true,
+			Agent: "claude-shop", Main: api.Main{Term: 1, Peer: "12D3KooWdevbox", Node: "devbox", Agent: "claude-shop", Here: true},
+			Nodes: 4, Linked: 3, Records: 50212, Disk: 1_200_000_000, DiskMax: 8_000_000_000},
+		Peers: []api.Peer{peer("devbox", protocol.RoleLocal, true, true, 0), peer("mac-mini", protocol.RoleLocal, false, true, 1800),
+			peer("build-1", protocol.RoleUpstream, false, true, 12400), peer("guest", protocol.RoleCollab, false, true, 31000)},
+	}
+	agent := func(name, node string, role protocol.Role, state protocol.AgentState, ago time.Duration, wakes, doing string, unread int) {
+		s.Agents = append(s.Agents, api.Agent{ID: protocol.AgentID(name), Role: role, Home: protocol.PeerID("12D3KooW" + node), Node: node, Here: node == "devbox",
+			State: state, Since: ms(ago), Wakes: wakes, Unread: unread, Doing: doing, Attached: []string{"ws"}})
+	}
+	agent("claude-shop", "devbox", protocol.RoleMain, protocol.StateWorking, 12*time.Second, "rewake", "runs go test ./cart", 0)
+	agent("codex-shop", "devbox", protocol.RoleLocal, protocol.StatePullOnly, 4*time.Minute, "nothing: its next prompt", "", 2)
+	agent("mac-mini", "mac-mini", protocol.RoleLocal, protocol.StateWorking, 38*time.Second, "its runner", "runs t-7kq2m", 0)
+	agent("gemini-docs", "mac-mini", protocol.RoleLocal, protocol.StateNeedsHuman, 2*time.Minute, "rewake", "", 1)
+	agent("build-1", "build-1", protocol.RoleUpstream, protocol.StateIdle, 31*time.Minute, "its runner", "", 0)
+	agent("partner-ci", "guest", protocol.RoleCollab, protocol.StateUnknown, 0, "", "", 0)
+	task := func(n int, title, to string, state api.TaskState, at, started, ended time.Duration, summary string, diff *api.Diff, commit string) {
+		tk := api.Task{ID: id(n), Short: protocol.ShortID(id(n)), Title: title, From: "claude-shop", To: protocol.AgentID(to), Node: "12D3KooWmac-mini", NodeName: "mac-mini",
+			State: state, Summary: summary, At: ms(at), Diff: diff, Commit: commit, Tiers: []api.TierAt{{Tier: protocol.Logged, At: ms(at)}, {Tier: protocol.Replicated, At: ms(at)}, {Tier: protocol.Persisted, At: ms(at)}}}
+		if started > 0 {
+			tk.Started = ms(started)
+		}
+		if ended > 0 {
+			tk.Ended = ms(ended)
+			tk.Millis = int64((started - ended) / time.Millisecond)
+		}
+		s.Tasks = append(s.Tasks, tk)
+	}
+	task(1, "Choose the tax table for exports", "gemini-docs", api.TaskBlocked, 20*time.Minute, 19*time.Minute, 12*time.Minute, "Two tables apply after 1 January: 2025 (in force) or 2026 (announced). Which one should exports use?", nil, "")
+	task(2, "Make ./tax pass on Windows", "build-1", api.TaskFailed, 50*time.Minute, 49*time.Minute, 41*time.Minute, "go test ./tax: got 7.7, want 7.70 (exit 1)", &api.Diff{Files: 1, Added: 6, Removed: 3}, "")
+	task(3, "Make ./cart pass", "mac-mini", api.TaskRunning, 45*time.Second, 38*time.Second, 0, "", nil, "")
+	s.Tasks[2].Tail = "ok  \tshop/cart/total\t0.21s\n--- RUN   TestEmptyCart\n"
+	task(4, "Review the release notes for 2.6 and say which links are dead, with the page and line of each", "codex-shop", api.TaskDelivered, 3*time.Minute, 0, 0, "", nil, "")
+	for i := range 9 {
+		task(10+i, []string{"Add a test for an empty cart", "Rename Total to Sum", "Describe ./ship in docs/ship.md"}[i%3], "mac-mini", api.TaskDone,
+			time.Duration(2+i)*time.Hour, time.Duration(2+i)*time.Hour, time.Duration(2+i)*time.Hour-42*time.Second, "All tests pass.", &api.Diff{Files: 2, Added: 14 + i, Removed: i}, "3f9c2ab81d0e44aa3f9c2ab81d0e44aa3f9c2ab8")
+	}
+	say := func(n int, from, to string, intent protocol.Intent, ago time.Duration, text string, tiers ...protocol.Tier) {
+		m := api.Message{Pos: uint64(n), At: ms(ago), Node: "12D3KooWdevbox", NodeName: "devbox", Log: "12D3KooWdevbox/1/in", Seq: uint64(n), Text: text,
+			Envelope: protocol.Envelope{ID: id(n), From: protocol.AgentID(from), Source: protocol.SourceAgent, To: protocol.AgentID(to), Intent: intent, Value: value(map[string]string{"text": text})}}
+		if from == "" {
+			m.Envelope.Source = protocol.SourceBoard
+		}
+		m.Short = protocol.ShortID(m.Envelope.ID)
+		for _, t := range tiers {
+			m.Tiers = append(m.Tiers, api.TierAt{Tier: t, At: ms(ago), By: "12D3KooWdevbox"})
+		}
+		s.Messages = append(s.Messages, m)
+	}
+	l, r, p, d := protocol.Logged, protocol.Replicated, protocol.Persisted, protocol.Processed
+	say(1, "claude-shop", "gemini-docs", protocol.Delegate, 20*time.Minute, "Choose the tax table for exports", l, r, p, d)
+	say(2, "gemini-docs", "claude-shop", protocol.WorkerReport, 12*time.Minute, "Blocked: two tables apply after 1 January.\n2025 is in force, 2026 is announced.\nWhich one should exports use?\nI can prepare both.", l, r, p)
+	say(3, "", "claude-shop", protocol.UserPrompt, 4*time.Minute, "Where are we with the cart?", l, r, p, d)
+	say(4, "claude-shop", "codex-shop", protocol.Delegate, 3*time.Minute, "Review the release notes for 2.6 and say which links are dead, with the page and line of each", l, r, p)
+	say(5, "claude-shop", "mac-mini", protocol.Delegate, 45*time.Second, "Make ./cart pass", l, r, p, d)
+	say(6, "mac-mini", "claude-shop", protocol.WorkerReport, 38*time.Second, "started", l, r)
+	say(7, "mac-mini", "claude-shop", protocol.WorkerReport, 20*time.Second, "2 of 3 tests pass, TestEmptyCart is left", l)
+	s.Pos = 7
+	return s
+}
