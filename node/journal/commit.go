@@ -79,6 +79,9 @@ func (j *Journal) Commit(b Batch) (first uint64, err error) {
 		return 0, err
 	}
 	if err := j.room(&b); err != nil {
+		if !errors.Is(err, ErrFull) {
+			j.failed = err
+		}
 		return 0, err
 	}
 	err = inTransaction(j.writer, func() error { return t.write(&b) })

@@ -18,14 +18,17 @@ type conn struct {
 	stmts map[string]*sqlite3.Stmt
 }
 
-// openConn opens path, which is made with mode 0600 if absent. Its -wal and -shm files take the same mode.
+// openConn opens path, which is made if absent. It and its -wal and -shm files have mode 0600; the engine would make
+// the last one for everybody.
 func openConn(path, vfsName string, setup ...string) (*conn, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Close(); err != nil {
-		return nil, err
+	for _, name := range []string{path, path + "-shm"} {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
 	}
 	query := url.Values{"modeof": {path}}
 	if vfsName != "" {

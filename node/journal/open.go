@@ -89,6 +89,7 @@ type Journal struct {
 	opts     Options
 	log      *slog.Logger
 	recovery Recovery
+	dbName   string
 	storeID  string // 32 hex digits, new for every fresh database: checkpoints of another one do not count
 	done     chan struct{}
 	grew     chan struct{} // capacity 1: a commit wakes Run
@@ -108,8 +109,9 @@ type Journal struct {
 	next       uint64          // position of the next record
 	failed     error           // the first final error; every later commit repeats it
 	early      map[msgRef]bool // messages not here yet that receipts already speak of
-	unmeasured int64           // bytes written since used was measured
-	used       int64           // bytes of the database files when last measured
+	dbBytes    int64           // of the files when last measured
+	walFile    int64
+	unmeasured int64 // bytes of records and rows since then
 
 	// Guarded by mu: what queries read without the database.
 	mu    sync.RWMutex
@@ -138,7 +140,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	}
 	j := &Journal{
 		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1),
-		readers: make(chan *conn, readersMax), early: map[msgRef]bool{},
+		dbName: storeName, readers: make(chan *conn, readersMax), early: map[msgRef]bool{},
 		logs: map[protocol.LogID]*logState{}, rows: map[int64]*logState{}, bad: map[int64]bool{},
 	}
 	for range readersMax {
@@ -162,35 +164,67 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	return j, nil
 }
 
-func (j *Journal) dbPath() string { return filepath.Join(j.dir, "journal.db") }
+func (j *Journal) dbPath() string { return filepath.Join(j.dir, j.dbName) }
+
+const (
+	storeName   = "journal.db"
+	rebuildName = "journal.db.rebuild" // takes over what is readable; gets storeName when that is done
+)
 
 // openStore opens the database, or sets a damaged one aside and takes over what is readable.
 func (j *Journal) openStore() error {
-	torn := tornBytes(j.dbPath())
 	cause := j.suspected()
 	if cause == "" {
+		frames, pageBytes := walFrames(j.dbPath() + "-wal")
 		err := j.openWriter()
 		if err == nil {
-			j.recovery.TornBytes = torn
+			// Without work done this only tells how many frames the engine accepted.
+			accepted, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_NOOP)
+			if n := frames - int64(accepted); err == nil && accepted >= 0 && n > 0 {
+				j.recovery.TornBytes = n * (24 + pageBytes)
+			}
 			return nil
 		}
 		if !isDamage(err) && !errors.Is(err, ErrDamaged) {
 			return err
 		}
 		cause = err.Error()
+		if err := os.WriteFile(j.suspectPath(), []byte(cause+"\n"), 0o600); err != nil {
+			return err
+		}
 	}
+	return j.rebuild(cause)
+}
+
+// rebuild sets the database aside and makes a new one of what is readable in it. A crash on the way leaves the note
+// that brings the next Open here again.
+func (j *Journal) rebuild(cause string) error {
 	aside, err := j.setAside(j.dbPath())
 	if err != nil {
 		return fmt.Errorf("set a damaged store aside: %w", err)
 	}
 	j.recovery.SetAside, j.recovery.Reason = aside, cause
-	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over",
-		"file", aside[0], "err", cause)
+	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over", "file", aside[0], "err", cause)
+	j.dbName = rebuildName
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(j.dbPath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	if err := j.openWriter(); err != nil {
 		return err
 	}
-	if err := j.salvage(aside[0]); err != nil {
-		return errors.Join(fmt.Errorf("take over the readable part of %s: %w", aside[0], err), j.writer.close())
+	if err := errors.Join(j.salvage(aside[0]), j.writer.close()); err != nil {
+		return fmt.Errorf("take over the readable part of %s: %w", aside[0], err)
+	}
+	// Closing the last connection has moved the write-ahead log into the file.
+	from := j.dbPath()
+	j.dbName = storeName
+	if err := errors.Join(os.Rename(from, j.dbPath()), syncDir(j.dir)); err != nil {
+		return err
+	}
+	if err := j.openWriter(); err != nil {
+		return err
 	}
 	return j.clearSuspicion()
 }
@@ -226,7 +260,8 @@ func (j *Journal) openWriter() (err error) {
 	case version > schemaVersion:
 		return fmt.Errorf("%w: it has schema %d, this version knows %d", ErrNewer, version, schemaVersion)
 	case version == 0 && app == 0:
-		if err := makeStore(c); err != nil {
+		// Eight bytes a page hold a checksum of it, so that damage in an index is met as damage and not as an answer.
+		if err := errors.Join(c.db.EnableChecksums("main"), makeStore(c)); err != nil {
 			return err
 		}
 	case app != applicationID:
@@ -334,31 +369,38 @@ func (j *Journal) checkEnd(last int64) error {
 	return errors.Join(err, bad)
 }
 
-// setAside renames a database and its side files to names that are free, and returns the new names.
+// setAside renames a database and its side files to names that are free, and returns the new names. When there is no
+// database, a former try has renamed it already and the newest of those names is returned.
 func (j *Journal) setAside(path string) ([]string, error) {
-	for n := 1; ; n++ {
-		to := fmt.Sprintf("%s.damaged-%d", path, n)
-		if _, err := os.Lstat(to); err == nil {
-			continue
-		} else if !errors.Is(err, fs.ErrNotExist) {
+	n := 1
+	for ; ; n++ {
+		if _, err := os.Lstat(asideName(path, n)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
 			return nil, err
 		}
-		names := []string{to}
-		if err := os.Rename(path, to); err != nil {
-			return nil, err
-		}
-		// The engine finds the write-ahead log of a renamed database only under the new name.
-		if err := os.Rename(path+"-wal", to+"-wal"); err == nil {
-			names = append(names, to+"-wal")
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return names, err
-		}
-		if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return names, err
-		}
-		return names, syncDir(filepath.Dir(path))
 	}
+	to := asideName(path, n)
+	if err := os.Rename(path, to); errors.Is(err, fs.ErrNotExist) && n > 1 {
+		to = asideName(path, n-1)
+	} else if err != nil {
+		return nil, err
+	}
+	// The engine finds the write-ahead log of a renamed database only under the new name.
+	if err := os.Rename(path+"-wal", to+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := []string{to}
+	if _, err := os.Lstat(to + "-wal"); err == nil {
+		names = append(names, to+"-wal")
+	}
+	return names, syncDir(filepath.Dir(path))
 }
+
+func asideName(path string, n int) string { return fmt.Sprintf("%s.damaged-%d", path, n) }
 
 // Recovery says what Open found.
 func (j *Journal) Recovery() Recovery { return j.recovery }

@@ -198,20 +198,24 @@ func (j *Journal) scanStored(s *sqlite3.Stmt) Stored {
 
 // scanRecord reads recordColumns and checks the record against its hash. False: it is damaged.
 func (j *Journal) scanRecord(s *sqlite3.Stmt) (Stored, bool) {
-	st := Stored{Pos: uint64(s.ColumnInt64(0))}
 	l := j.logOfRow(s.ColumnInt64(1))
-	r := &st.Record
-	if l != nil {
-		r.Log = l.id
+	if l == nil {
+		return Stored{Pos: uint64(s.ColumnInt64(0)), Damaged: true}, false
 	}
-	r.Seq = uint64(s.ColumnInt64(2))
+	return scanOf(s, l.id)
+}
+
+func scanOf(s *sqlite3.Stmt, log protocol.LogID) (Stored, bool) {
+	st := Stored{Pos: uint64(s.ColumnInt64(0))}
+	r := &st.Record
+	r.Log, r.Seq = log, uint64(s.ColumnInt64(2))
 	okPrev, okHash := fill(r.Prev[:], s.ColumnRawBlob(3)), fill(st.Hash[:], s.ColumnRawBlob(4))
 	r.At, r.Wall = protocol.HLC(s.ColumnInt64(5)), s.ColumnInt64(6)
 	r.Kind = protocol.Kind(s.ColumnText(7))
 	sig, okSig := unpackSig(s.ColumnRawBlob(8))
 	r.Sig = sig
 	r.Body = s.ColumnBlob(9, nil)
-	if l == nil || !okPrev || !okHash || !okSig || r.Hash() != st.Hash {
+	if !okPrev || !okHash || !okSig || r.Hash() != st.Hash {
 		st.Record = protocol.Record{Log: r.Log, Seq: r.Seq}
 		st.Damaged = true
 		return st, false

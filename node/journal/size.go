@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/aster-mesh/aster/protocol"
 )
 
@@ -24,37 +26,51 @@ func (j *Journal) room(b *Batch) error {
 			break
 		}
 	}
-	if j.unmeasured >= measureEvery || j.used+j.unmeasured+j.otherBytes() >= limit {
+	if j.unmeasured < measureEvery && j.bytes() < limit {
+		return nil
+	}
+	if err := j.measure(); err != nil {
+		return fmt.Errorf("measure the journal: %w", err)
+	}
+	if j.bytes() >= limit && j.walBytes() > 0 {
+		// The write-ahead log holds many pages several times.
+		if _, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err == nil {
+			j.walPages.Store(0)
+		} else if !errors.Is(err, sqlite3.BUSY) && !isFull(err) {
+			return fmt.Errorf("move the write-ahead log: %w", j.suspect(err))
+		}
 		if err := j.measure(); err != nil {
 			return fmt.Errorf("measure the journal: %w", err)
 		}
 	}
-	if used := j.used + j.unmeasured + j.otherBytes(); used >= limit {
-		return fmt.Errorf("%w: %d of %d bytes are used", ErrFull, used, j.opts.BytesMax)
+	if j.bytes() >= limit {
+		return fmt.Errorf("%w: %d of %d bytes are used", ErrFull, j.bytes(), j.opts.BytesMax)
 	}
 	return nil
 }
 
 // measure asks the file system for the size of the database files. Called with wmu held, or before Open returns.
-func (j *Journal) measure() error {
-	var sum int64
-	for _, suffix := range []string{"", "-wal"} {
-		n, err := fileSize(j.dbPath() + suffix)
-		if err != nil {
-			return err
-		}
-		sum += n
+func (j *Journal) measure() (err error) {
+	var db, wal int64
+	if db, err = fileSize(j.dbPath()); err == nil {
+		wal, err = fileSize(j.dbPath() + "-wal")
 	}
-	j.used, j.unmeasured = sum, 0
-	return nil
+	j.dbBytes, j.walFile, j.unmeasured = db, wal, 0
+	return err
 }
+
+// walBytes is the size of the write-ahead log. The file keeps its size when it is begun anew.
+func (j *Journal) walBytes() int64 { return max(j.walFile, j.walPages.Load()*(4096+24)) }
+
+// bytes is what the journal takes on the disk. Called with wmu held.
+func (j *Journal) bytes() int64 { return j.dbBytes + j.unmeasured + j.walBytes() + j.otherBytes() }
 
 func (j *Journal) otherBytes() int64 { return j.blobBytes.Load() + j.searchBytes.Load() }
 
 func (j *Journal) usedBytes() int64 {
 	j.wmu.Lock()
 	defer j.wmu.Unlock()
-	return j.used + j.unmeasured + j.otherBytes()
+	return j.bytes()
 }
 
 // Size returns the bytes of the journal on disk (database, write-ahead log, search, blobs; within 1 MiB) and how many
