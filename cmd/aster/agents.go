@@ -1,0 +1,99 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/spf13/cobra"
+)
+
+func agentsCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "agents", Short: "Every agent of the mesh, with its state and how it is woken", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listAgents(cmd, false) },
+	}
+}
+
+func agentCommand(a *app) *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "The agents of this node", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listAgents(cmd, true) },
+	}
+	forget := &cobra.Command{
+		Use: "forget AGENT", Short: "Take an agent off this node: its name becomes free, what it said stays", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.node()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if err := c.ForgetAgent(cmd.Context(), protocol.AgentID(args[0])); err != nil {
+				return err
+			}
+			if a.json {
+				return a.emit(map[string]string{"event": "forgotten", "agent": args[0]})
+			}
+			a.say("%s is forgotten here", clean(args[0]))
+			return nil
+		},
+	}
+	return group("agent", "Agents of this node", list, forget)
+}
+
+func (a *app) listAgents(cmd *cobra.Command, hereOnly bool) error {
+	c, err := a.node()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	all, err := c.Agents(cmd.Context())
+	if err != nil {
+		return err
+	}
+	var shown []api.Agent
+	elsewhere := false
+	for _, g := range all {
+		if g.Here || !hereOnly {
+			shown = append(shown, g)
+			elsewhere = elsewhere || !g.Here
+		}
+	}
+	if a.json {
+		return emitAll(a, shown)
+	}
+	if len(shown) == 0 {
+		a.talk("no agents yet")
+		return nil
+	}
+	table(a.stdout, agentRows(shown, elsewhere)...)
+	return nil
+}
+
+// agentRows leaves the node out while all agents are here.
+func agentRows(agents []api.Agent, withNode bool) [][]string {
+	head := []string{"AGENT", "ROLE", "STATE", "WAKES BY", "UNREAD"}
+	if withNode {
+		head = append(head, "NODE")
+	}
+	rows := [][]string{head}
+	for _, g := range agents {
+		row := []string{clean(string(g.ID)), string(g.Role), stateText(g), dash(clean(g.Wakes)), strconv.Itoa(g.Unread)}
+		if withNode {
+			row = append(row, clean(g.Node))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func stateText(g api.Agent) string {
+	text := string(g.State)
+	if text == "" {
+		text = string(protocol.StateUnknown)
+	}
+	if g.Since > 0 {
+		text += " " + span(since(g.Since))
+	}
+	return text
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aster-mesh/aster/cmd/aster/internal/client"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/spf13/cobra"
+)
+
+func inboxCommand(a *app) *cobra.Command {
+	var agent string
+	var q client.InboxQuery
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "inbox", Short: "What is unread, oldest first; reading is not acknowledging", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.All && q.Dead {
+				return usage("give --all or --dead, not both")
+			}
+			q.Agent = protocol.AgentID(agent)
+			if follow {
+				return a.followInbox(cmd.Context(), q)
+			}
+			return a.inbox(cmd.Context(), q)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&agent, "agent", "", "whose (default: the node's own agent's, or its only one's)")
+	f.BoolVar(&q.All, "all", false, "also what was acknowledged")
+	f.BoolVar(&q.Dead, "dead", false, "what was given up instead")
+	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	return cmd
+}
+
+func (a *app) inbox(ctx context.Context, q client.InboxQuery) error {
+	c, err := a.node()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	items, err := c.Inbox(ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 && !a.json {
+		a.talk("nothing unread")
+	}
+	for _, it := range items {
+		if err := a.item(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) followInbox(ctx context.Context, q client.InboxQuery) error {
+	a.following = true
+	c, err := a.node()
+	if err != nil {
+		return err
+	}
+	defer func() { c.Close() }()
+	for came := false; ; {
+		err := c.FollowInbox(ctx, q, func(it api.InboxItem) (bool, error) {
+			came = true
+			q.After = max(q.After, it.Pos)
+			return false, a.item(it)
+		})
+		if !isLost(err) || err == client.ErrNotRunning && !came {
+			return err
+		}
+		next, err := a.nodeReturns(ctx)
+		if err != nil {
+			return err
+		}
+		c.Close()
+		c, came = next, true
+	}
+}
+
+func (a *app) item(it api.InboxItem) error {
+	if a.json {
+		return a.emit(it)
+	}
+	from := clean(string(it.From))
+	if it.From == "" {
+		from = map[protocol.Source]string{protocol.SourceBoard: "a person", protocol.SourceServer: "the node"}[it.Source]
+	}
+	line := fmt.Sprintf("%s  %s  %s from %s", clock(it.At), idOf(it.Intent, it.Short), clean(string(it.Intent)), dash(from))
+	switch {
+	case it.Dead != "":
+		line += ", dead: " + clean(it.Dead)
+	case it.Processed:
+		line += ", acknowledged"
+	}
+	a.say("%s", line)
+	if text := strings.TrimSpace(cleanBlock(it.Text)); text != "" {
+		a.say("          %s", strings.ReplaceAll(text, "\n", "\n          "))
+	}
+	return nil
+}
+
+func ackCommand(a *app) *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use: "ack ID...", Short: "Say that messages are dealt with", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.node()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			acked, err := c.Ack(cmd.Context(), api.AckRequest{Agent: protocol.AgentID(agent), IDs: args})
+			if err != nil {
+				return err
+			}
+			for _, id := range acked {
+				if a.json {
+					err = a.emit(map[string]any{"msgId": id, "tier": protocol.Processed})
+				} else {
+					a.say("%s processed", protocol.ShortID(id))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "whose inbox (default: the node's own agent's, or its only one's)")
+	return cmd
+}

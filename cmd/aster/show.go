@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/spf13/cobra"
+)
+
+func showCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "One message with its receipts and its route", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.node()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			m, err := c.Message(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.emit(m)
+			}
+			table(a.stdout, messageRows(m)...)
+			if body := bodyText(m.Envelope); body != "" {
+				a.say("\n%s", cleanBlock(body))
+			}
+			return nil
+		},
+	}
+}
+
+func messageRows(m api.Message) [][]string {
+	e := m.Envelope
+	rows := [][]string{
+		{idOf(e.Intent, m.Short), clean(string(e.Intent)) + "  " + string(e.ID)},
+		{"from", sender(e)},
+		{"to", dash(clean(string(e.To)) + clean(string(e.Room)))},
+		{"at", clock(m.At) + doubt(m.Doubt) + " on " + dash(clean(m.NodeName))},
+		{"log", clean(m.Log) + " seq " + count(m.Seq)},
+	}
+	if e.Re != "" {
+		rows = append(rows, []string{"answers", protocol.ShortID(e.Re)})
+	}
+	if len(e.Hops) > 0 {
+		var hops []string
+		for _, h := range e.Hops {
+			hops = append(hops, clean(string(h)))
+		}
+		rows = append(rows, []string{"through", strings.Join(hops, " -> ")})
+	}
+	for _, t := range m.Tiers {
+		text := clock(t.At)
+		if t.At >= m.At {
+			text += ", after " + span(time.Duration(t.At-m.At)*time.Millisecond)
+		}
+		if t.Agent != "" {
+			text += ", by " + clean(string(t.Agent))
+		}
+		if t.Reason != "" {
+			text += ": " + clean(t.Reason)
+		}
+		rows = append(rows, []string{string(t.Tier), text})
+	}
+	for _, b := range e.AllBlobs() {
+		rows = append(rows, []string{"attached", strings.Join([]string{dash(clean(b.Name)), bytesText(b.Bytes), b.SHA256[:min(12, len(b.SHA256))]}, "  ")})
+	}
+	return rows
+}
+
+// doubt marks a time of a clock that is off.
+func doubt(off bool) string {
+	if off {
+		return "~"
+	}
+	return ""
+}
+
+func sender(e protocol.Envelope) string {
+	switch {
+	case e.From != "":
+		return clean(string(e.From))
+	case e.Source == protocol.SourceBoard:
+		return "a person"
+	}
+	return "the node"
+}
+
+// bodyText is a value for reading: a lone text as it is, anything else as indented JSON.
+func bodyText(e protocol.Envelope) string {
+	var s string
+	if json.Unmarshal(e.Value, &s) == nil {
+		return s
+	}
+	var only map[string]string
+	if json.Unmarshal(e.Value, &only) == nil && len(only) == 1 {
+		for _, s := range only {
+			return s
+		}
+	}
+	var out bytes.Buffer
+	if json.Indent(&out, e.Value, "", "  ") != nil {
+		return ""
+	}
+	return out.String()
+}
+
+func outboxCommand(a *app) *cobra.Command {
+	var agent string
+	var dead bool
+	cmd := &cobra.Command{
+		Use: "outbox", Short: "Own messages that nobody has processed yet", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.node()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			list, err := c.Outbox(cmd.Context(), protocol.AgentID(agent), dead)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return emitAll(a, list)
+			}
+			if len(list) == 0 {
+				a.talk("nothing waits")
+				return nil
+			}
+			rows := [][]string{{"AT", "ID", "MESSAGE", "TO", "STATE", "TEXT"}}
+			for _, m := range list {
+				rows = append(rows, []string{
+					clock(m.At), idOf(m.Envelope.Intent, m.Short), clean(string(m.Envelope.Intent)), dash(clean(string(m.Envelope.To))),
+					top(m.Tiers), shorten(clean(m.Text), 60),
+				})
+			}
+			table(a.stdout, rows...)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "whose (default: all agents of this node)")
+	cmd.Flags().BoolVar(&dead, "dead", false, "what was given up instead")
+	return cmd
+}
+
+// top is the furthest tier, with the reason of a refusal.
+func top(tiers []api.TierAt) string {
+	best := api.TierAt{Tier: protocol.Logged}
+	for _, t := range tiers {
+		if tierRank(t.Tier) > tierRank(best.Tier) {
+			best = t
+		}
+	}
+	if best.Reason != "" {
+		return string(best.Tier) + ": " + clean(best.Reason)
+	}
+	return string(best.Tier)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/spf13/cobra"
+)
+
+func statusCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "One screen of health", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.node()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			s, err := c.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				// BoardDigest is called board in the command line's contract; the address keeps its own name.
+				return a.emit(struct {
+					api.Status
+					Address string `json:"address"`
+					Board   string `json:"board"`
+				}{s, s.Board, s.BoardDigest})
+			}
+			table(a.stdout, statusRows(s)...)
+			for _, w := range s.Warnings {
+				a.talk("%s", clean(w))
+			}
+			return nil
+		},
+	}
+}
+
+func statusRows(s api.Status) [][]string {
+	up := time.UnixMilli(s.Now).Sub(time.UnixMilli(s.Since)) // both of the node's clock
+	listen := strings.Join(s.Listen, " ")
+	if s.Loopback {
+		listen += " (this machine only; open it: aster invite --lan)"
+	}
+	disk := bytesText(s.Disk)
+	if s.DiskMax > 0 {
+		disk += " of " + bytesText(s.DiskMax)
+	}
+	if s.DiskFull {
+		disk += ", full: new writes are refused"
+	}
+	behind := "nothing missing"
+	if s.Behind > 0 {
+		behind = count(s.Behind) + " still to come"
+	}
+	rows := [][]string{
+		{clean(s.Name), fmt.Sprintf("up %s, pid %d, aster %s", span(up), s.PID, clean(s.Version))},
+		{"peer", string(s.Peer)},
+		{"mesh", fmt.Sprintf("%s, this one %s; %d of %d others linked", plural(s.Nodes, "node", "nodes"), s.Role, s.Linked, max(s.Nodes-1, 0))},
+		{"main", mainText(s.Main)},
+		{"speaks as", dash(clean(string(s.Agent)))},
+		{"board", s.Board},
+		{"listens on", dash(listen)},
+		{"journal", fmt.Sprintf("%s records, %s", count(s.Records), behind)},
+		{"disk", disk},
+		{"memory", fmt.Sprintf("%s, %d goroutines", bytesText(s.ResidentBytes), s.Goroutines)},
+		{"home", tilde(s.Home)},
+	}
+	return rows
+}
+
+func mainText(m api.Main) string {
+	switch {
+	case m.Peer == "":
+		return "none yet"
+	case m.Agent == "":
+		return fmt.Sprintf("%s, no agent named yet, term %d%s", clean(m.Node), m.Term, hereText(m.Here))
+	}
+	return fmt.Sprintf("%s on %s, term %d%s", clean(string(m.Agent)), clean(m.Node), m.Term, hereText(m.Here))
+}
+
+func hereText(here bool) string {
+	if here {
+		return " (this node)"
+	}
+	return ""
+}
+
+func mainCommand(a *app) *cobra.Command {
+	show := &cobra.Command{
+		Use: "show", Short: "Say who is main", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.showMain(cmd) },
+	}
+	cmd := group("main", "Say who is main", show)
+	cmd.RunE = show.RunE
+	return cmd
+}
+
+func (a *app) showMain(cmd *cobra.Command) error {
+	c, err := a.node()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := c.Status(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.emit(s.Main)
+	}
+	a.say("%s", mainText(s.Main))
+	return nil
+}
