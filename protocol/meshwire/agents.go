@@ -16,7 +16,7 @@ type wAgent struct {
 	State    string   `msgpack:"s"`
 	Since    int64    `msgpack:"t"`
 	Unread   int      `msgpack:"u"`
-	Wakes    int      `msgpack:"w"`
+	Wakes    string   `msgpack:"w"`
 	Doing    string   `msgpack:"d"`
 	Attached []string `msgpack:"a"`
 	Home     []byte   `msgpack:"h"` // of a roster only
@@ -46,14 +46,11 @@ func (w *wAgent) agent() (AgentPresence, error) {
 		return a, fmt.Errorf("%w: %w", ErrBadFrame, err)
 	}
 	if err := checkTexts(field{"name", w.Name, 4 * protocol.AgentNameRunesMax}, field{"role", w.Role, 32},
-		field{"state", w.State, 32}, field{"doing", w.Doing, protocol.ShortTextBytesMax},
+		field{"state", w.State, 32}, field{"wakes", w.Wakes, 128}, field{"doing", w.Doing, protocol.ShortTextBytesMax},
 		field{"node name", w.NodeName, 256}); err != nil {
 		return a, err
 	}
 	if err := checkRange("unread", int64(w.Unread), 0, math.MaxInt32); err != nil {
-		return a, err
-	}
-	if err := checkRange("wakes", int64(w.Wakes), 0, math.MaxInt32); err != nil {
 		return a, err
 	}
 	if len(w.Attached) > 32 {

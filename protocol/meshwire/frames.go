@@ -111,7 +111,7 @@ type AgentPresence struct {
 	State       protocol.AgentState
 	SinceMillis int64 // wall clock, ms since 1970
 	Unread      int
-	Wakes       int
+	Wakes       string // how it is woken, in words
 	Doing       string
 	Attached    []string // "ws", "files", "mcp", …
 }

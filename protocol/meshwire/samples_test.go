@@ -51,7 +51,7 @@ func samples() map[string]Frame {
 	hashed.Hash = [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
 	out := protocol.ScopeOutside(peerFor("olaf"))
 	agent := AgentPresence{ID: "codex-repo", Name: "Codex · repo", Role: protocol.RoleLocal, State: protocol.StateWorking,
-		SinceMillis: 1_700_000_000_000, Unread: 3, Wakes: 1, Doing: "tests", Attached: []string{"ws", "files"}}
+		SinceMillis: 1_700_000_000_000, Unread: 3, Wakes: "its socket", Doing: "tests", Attached: []string{"ws", "files"}}
 	sum := sha256.Sum256([]byte("blob"))
 	blob := hex.EncodeToString(sum[:])
 	return map[string]Frame{
