@@ -177,6 +177,9 @@ func (s *Session) introduce(f *Frame) Outcome {
 		return s.Reject(Rejection{Code: protocol.CodeBadAgentID, Reason: err.Error()})
 	}
 	s.phase, s.hello = judging, *f
+	// It is kept for the life of the connection, and need not hold on to the bytes that it came in.
+	h := &s.hello
+	h.Value, h.Extra, h.Outcome, h.Args, h.Result, h.Display = nil, nil, nil, nil, nil, nil
 	return Outcome{Verdict: Judge}
 }
 

@@ -35,11 +35,16 @@ type stream struct {
 	tool    toolCall
 }
 
+// kept is a bounded, escaped text; what did not fit is gone, and so is all after it.
+type kept struct {
+	words []byte
+	cut   bool
+}
+
 type toolCall struct {
 	name         string
-	args, result []byte // escaped
+	args, result kept
 	display      []byte
-	cut          bool
 }
 
 // Add takes one frame for which Frame.Stream is true and returns what is ready: CUSTOM frames named AgentText or ToolCall
@@ -126,12 +131,12 @@ func (s *Streams) text(f *Frame) []Frame {
 		st.partial = true
 	}
 	for words := f.Delta; words != ""; {
+		if len(st.words) >= pieceBytes { // more is to come, so this is never the end
+			out = append(out, st.utterance(true))
+		}
 		n := cutRune(words, chunkBytes)
 		st.words = appendEscaped(st.words, words[:n])
 		words = words[n:]
-		if len(st.words) >= pieceBytes {
-			out = append(out, st.utterance(true))
-		}
 	}
 	return out
 }
@@ -152,7 +157,7 @@ func (st *stream) finish(partial bool) []Frame {
 		return []Frame{st.call(partial)}
 	}
 	if len(st.words) == 0 {
-		return nil // nothing was said, or all of it was given out
+		return nil // nothing was said
 	}
 	return []Frame{st.utterance(partial)}
 }
@@ -200,7 +205,8 @@ func (s *Streams) toolCall(f *Frame) []Frame {
 		t.name = f.ToolCallName
 	}
 	if len(f.Args) > 0 {
-		t.args = t.keep(t.args[:0], rawWords(f.Args), toolArgsBytes)
+		t.args = kept{words: t.args.words[:0]}
+		t.args.add(rawWords(f.Args), toolArgsBytes)
 	}
 	if len(f.Display) > 0 && len(f.Display) <= toolDisplayBytes {
 		t.display = append(t.display[:0], f.Display...)
@@ -211,10 +217,10 @@ func (s *Streams) toolCall(f *Frame) []Frame {
 		if len(f.Result) > 0 {
 			words = rawWords(f.Result)
 		}
-		t.result = t.keep(t.result, words, toolResultBytes)
+		t.result.add(words, toolResultBytes)
 		return append(out, s.end(key, false)...)
 	case f.Delta != "":
-		t.args = t.keep(t.args, f.Delta, toolArgsBytes)
+		t.args.add(f.Delta, toolArgsBytes)
 	}
 	return out
 }
@@ -227,30 +233,27 @@ func rawWords(raw []byte) string {
 	return string(raw)
 }
 
-// keep appends words escaped to b, as far as b stays below limit.
-func (t *toolCall) keep(b []byte, words string, limit int) []byte {
-	for words != "" {
+// add appends words as far as they stay below limit.
+func (k *kept) add(words string, limit int) {
+	for words != "" && !k.cut {
 		n := cutRune(words, chunkBytes)
-		if len(b)+6*n > limit {
-			t.cut = true
-			return b
+		if k.cut = len(k.words)+6*n > limit; !k.cut {
+			k.words = appendEscaped(k.words, words[:n])
+			words = words[n:]
 		}
-		b = appendEscaped(b, words[:n])
-		words = words[n:]
 	}
-	return b
 }
 
 func (st *stream) call(partial bool) Frame {
 	f, t := st.base, &st.tool
 	f.Name = string(protocol.ToolCall)
-	b := append(make([]byte, 0, len(t.args)+len(t.result)+len(t.display)+192), '{')
+	b := append(make([]byte, 0, len(t.args.words)+len(t.result.words)+len(t.display)+192), '{')
 	b = appendText(b, "toolCallId", st.key[1:])
 	b = appendText(b, "toolCallName", t.name)
-	b = append(append(append(appendKey(b, "args"), '"'), t.args...), '"', ',')
-	b = append(append(append(appendKey(b, "result"), '"'), t.result...), '"', ',')
+	b = append(append(append(appendKey(b, "args"), '"'), t.args.words...), '"', ',')
+	b = append(append(append(appendKey(b, "result"), '"'), t.result.words...), '"', ',')
 	b = appendRaw(b, "display", t.display)
-	b = appendFlag(b, "truncated", t.cut)
+	b = appendFlag(b, "truncated", t.args.cut || t.result.cut)
 	b = appendFlag(b, "partial", partial)
 	f.Value = append(dropComma(b), '}')
 	return f
