@@ -70,7 +70,8 @@ type truncated struct {
 
 // History encodes h as one frame below protocol.HubFrameBytesMax. When not all fits, every channel keeps its newest
 // events, by turns; scope.truncated says which channels have more, and a client asks for the rest by channel.
-// Declarations and stubs that do not fit into half of the frame are left out, newest channels' events first.
+// Declarations and stubs are taken in the order of History's fields; one that does not fit into half of the frame is left
+// out whole.
 func (e *Encoder) History(at time.Time, h History) []byte {
 	sides, declared := h.declarations()
 	picked, left, sizes := pick(h.Channels, historyBytesMax-declared-4096)
@@ -134,44 +135,73 @@ type encoded struct {
 	json []byte
 }
 
+// turnBytes is what a channel may add to a frame at each turn, so that one of large events does not crowd out the others.
+const turnBytes = 4 << 10
+
+// queue is a channel of which pick takes the newest event next.
+type queue struct {
+	Channel
+	taken, allowed int
+	next           []byte // encoded
+	done           bool
+}
+
+// turn takes as many events as the turn allows. It returns what is left of bytes.
+func (q *queue) turn(out []encoded, bytes int) ([]encoded, int) {
+	q.allowed += turnBytes
+	for {
+		at := len(q.Events) - 1 - q.taken
+		if at < 0 || q.taken == HistoryPerChannel {
+			q.done = true
+			return out, bytes
+		}
+		if q.next == nil {
+			q.next = AppendEvent(nil, q.Events[at].Env, q.Events[at].At)
+		}
+		cost := len(q.next) + 1
+		if cost > bytes {
+			q.done = true
+			return out, bytes
+		}
+		if cost > q.allowed {
+			return out, bytes
+		}
+		out = append(out, encoded{q.Events[at].At, q.next})
+		q.next, q.taken, q.allowed, bytes = nil, q.taken+1, q.allowed-cost, bytes-cost
+	}
+}
+
 // pick takes the newest events of each channel by turns until bytes are used up, and returns them by time.
 func pick(channels []Channel, bytes int) (out []encoded, left []truncated, size int) {
-	taken := make([]int, len(channels))
-	full := make([]bool, len(channels))
-	for again := true; again; {
-		again = false
-		for i, c := range channels {
-			next := len(c.Events) - 1 - taken[i]
-			if full[i] || next < 0 || taken[i] == HistoryPerChannel {
-				continue
+	queues := make([]queue, len(channels))
+	for i, c := range channels {
+		queues[i].Channel = c
+	}
+	rest := bytes
+	for busy := true; busy; {
+		busy = false
+		for i := range queues {
+			if q := &queues[i]; !q.done {
+				out, rest = q.turn(out, rest)
+				busy = busy || !q.done
 			}
-			ev := c.Events[next]
-			j := AppendEvent(nil, ev.Env, ev.At)
-			if size+len(j)+1 > bytes {
-				full[i] = true
-				continue
-			}
-			out = append(out, encoded{ev.At, j})
-			size += len(j) + 1
-			taken[i]++
-			again = true
 		}
 	}
 	slices.Reverse(out) // each channel's oldest first, which the stable sort keeps among equal times
 	slices.SortStableFunc(out, func(a, b encoded) int { return int(min(max(a.at-b.at, -1), 1)) })
 	left = []truncated{}
-	for i, c := range channels {
-		total := max(c.Total, len(c.Events))
-		if taken[i] == total {
+	for _, q := range queues {
+		total := max(q.Total, len(q.Events))
+		if q.taken == total {
 			continue
 		}
-		t := truncated{Key: c.Key, Sent: taken[i], Total: total}
-		if taken[i] > 0 {
-			t.OldestSentTs = c.Events[len(c.Events)-taken[i]].At
+		t := truncated{Key: q.Key, Sent: q.taken, Total: total}
+		if q.taken > 0 {
+			t.OldestSentTs = q.Events[len(q.Events)-q.taken].At
 		}
 		left = append(left, t)
 	}
-	return out, left, size
+	return out, left, bytes - rest
 }
 
 // ChannelPage is an answer to RequestChannelHistory: events of one channel, oldest first.
