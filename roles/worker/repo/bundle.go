@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -92,102 +91,4 @@ func (b *boundedFile) Write(p []byte) (int, error) {
 	}
 	b.room -= int64(len(p))
 	return b.file.Write(p)
-}
-
-// Fetch brings commit out of the bundle into the clone at dir under ref (whole name, e.g. refs/heads/aster/7kq2m). It
-// touches no work tree. It returns a *protocol.Refusal with CodeRepoMismatch that names both sides if the clone lacks
-// what the bundle builds on, and an error if ref is there already and names something that commit does not follow.
-func Fetch(dir, bundlePath, commit, ref string) error {
-	ctx := context.Background()
-	bundlePath, err := filepath.Abs(bundlePath)
-	if err != nil {
-		return err
-	}
-	head, err := Head(ctx, dir)
-	if err != nil {
-		return err
-	}
-	if err := refuseMissing(ctx, dir, head, bundlePath); err != nil {
-		return err
-	}
-	return fetchBundle(ctx, dir, bundlePath, commit, ref, nil)
-}
-
-// refuseMissing says which commits the bundle builds on that dir lacks.
-func refuseMissing(ctx context.Context, dir, head, bundlePath string) error {
-	needs, _, err := readHeader(bundlePath)
-	if err != nil {
-		return err
-	}
-	var missing []string
-	for _, id := range needs {
-		if !hasCommit(ctx, dir, id) {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	roots, err := rootsOf(ctx, dir, head)
-	if err != nil {
-		return err
-	}
-	return protocol.Refuse(protocol.CodeRepoMismatch,
-		fmt.Sprintf("repo-mismatch: the result builds on commit %s, which %s (root %s) does not have", shortAll(missing), dir, shortAll(roots)),
-		"run this in the repository that the task was given with --repo")
-}
-
-// fetchBundle fetches the ref of the bundle that names commit into ref of dir, and checks that it does.
-func fetchBundle(ctx context.Context, dir, bundlePath, commit, ref string, env []string) error {
-	_, heads, err := readHeader(bundlePath)
-	if err != nil {
-		return err
-	}
-	if !isCommitID(commit) {
-		return fmt.Errorf("%q is not a commit id", commit)
-	}
-	if _, err := git(ctx, dir, "check-ref-format", ref); err != nil {
-		return fmt.Errorf("%q cannot name a branch or ref", ref)
-	}
-	source, ok := heads[commit]
-	if !ok {
-		return fmt.Errorf("the bundle does not hold commit %s", Short(commit))
-	}
-	_, err = gitEnv(ctx, dir, env, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-		bundlePath, source+":"+ref)
-	if err != nil {
-		if now, e := git(ctx, dir, "rev-parse", "--verify", "--quiet", ref); e == nil && now != commit {
-			return fmt.Errorf("%s is here already and names %s: git -C %s update-ref -d %s, then again (%w)", ref, Short(now), dir, ref, err)
-		}
-		return fmt.Errorf("fetch from bundle: %w", err)
-	}
-	got, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", ref+"^{commit}")
-	if err != nil || got != commit {
-		return fmt.Errorf("the bundle gave %s instead of %s", Short(got), Short(commit))
-	}
-	return nil
-}
-
-// bundleHeaderMax bounds the text before the pack: our own bundles have one ref and one prerequisite.
-const bundleHeaderMax = 1 << 20
-
-// readHeader returns the commits a bundle builds on and its refs by commit id. The format is git's bundle-format: a
-// signature line, capabilities (@), prerequisites (-id comment), refs (id name), an empty line, the pack.
-func readHeader(path string) (needs []string, heads map[string]string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	return parseHeader(f)
-}
-
-func badBundle(why string) error { return fmt.Errorf("not a git bundle that can be read: %s", why) }
-
-// goodRef keeps foreign ref names from meaning anything else on git's command line.
-func goodRef(name string) bool {
-	if name == "HEAD" {
-		return true
-	}
-	return strings.HasPrefix(name, "refs/") && !strings.ContainsAny(name, " :?*[\\^~\x7f") && !strings.Contains(name, "..")
 }

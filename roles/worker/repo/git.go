@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,16 +18,12 @@ const gitWait = 2 * time.Minute
 // gitOutputMax bounds what git may answer on stdout; the longest we read are lists of refs and changed paths.
 const gitOutputMax = 8 << 20
 
-// always stands before every subcommand: no hooks, no signing prompts, no background work in somebody's repository, no
-// transport but files, and no objects that git itself would call malformed or malicious.
+// always stands before every subcommand: no hooks, no signing prompts, no background work in somebody's repository, and no
+// transport at all (bundles are read by unbundle).
 var always = []string{
 	"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false",
 	"commit.gpgSign=false", "gc.auto=0", "maintenance.auto=false", "advice.detachedHead=false",
-	"protocol.allow=never", "protocol.file.allow=always",
-	"transfer.fsckObjects=true", "fetch.fsckObjects=true",
-	// Harmless age marks of old histories; the dangerous findings stay errors.
-	"fetch.fsck.zeroPaddedFilemode=ignore", "fetch.fsck.missingSpaceBeforeDate=ignore", "fetch.fsck.badTimezone=ignore",
-	"fetch.fsck.missingSpaceBeforeEmail=ignore", "fetch.fsck.missingEmail=ignore", "fetch.fsck.missingNameBeforeEmail=ignore",
+	"protocol.allow=never",
 }
 
 // command returns git on dir with a clean environment: a node started from a hook has GIT_DIR set to something else.
@@ -73,11 +70,16 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 }
 
 func gitEnv(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	return gitFed(ctx, dir, env, nil, args...)
+}
+
+// gitFed is git with something on its stdin, which may be nil.
+func gitFed(ctx context.Context, dir string, env []string, in io.Reader, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, gitWait, fmt.Errorf("git %s took longer than %s", args[0], gitWait))
 	defer cancel()
 	cmd := command(ctx, dir, env, args...)
 	stdout, stderr := &bounded{max: gitOutputMax}, &bounded{max: 4 << 10, cut: true}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, stdout, stderr
 	err := cmd.Run()
 	if err == nil {
 		return strings.TrimSuffix(stdout.buf.String(), "\n"), nil

@@ -98,12 +98,20 @@ func bringBase(ctx context.Context, p Plan, keep string) error {
 			fmt.Sprintf("the base commit %s is not in %s, and no bundle of it came with the task", Short(p.Head), p.Local),
 			"git -C "+p.Local+" fetch, or delegate with a bundle")
 	}
-	if _, err := git(ctx, p.Local, "bundle", "verify", "--quiet", p.Bundle); err != nil {
-		return protocol.Refuse(protocol.CodeBadFrame, "the task's base bundle does not verify: "+err.Error(), "")
-	}
-	// A base of an earlier task under the same short name may be in the way.
+	// A base that a crash left, or an earlier task under the same short name.
 	_, _ = git(ctx, p.Local, "update-ref", "-d", keep)
-	return fetchBundle(ctx, p.Local, p.Bundle, p.Head, keep, nil)
+	if err := fetchBundle(ctx, p.Local, p.Bundle, p.Head, keep); err != nil {
+		return badBase(ctx, err)
+	}
+	return nil
+}
+
+// badBase lets the delegator hear what is wrong with its bundle; a call that was cut off says nothing about it.
+func badBase(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return protocol.Refuse(protocol.CodeBadFrame, "the task's base bundle cannot be used: "+err.Error(), "")
 }
 
 // prepareOwn makes a repository of the bundle alone, in the attempt's folder.
@@ -121,11 +129,11 @@ func prepareOwn(ctx context.Context, p Plan) (Tree, error) {
 	if _, err := git(ctx, p.Work, "init", "--quiet", "--template=", "--initial-branch="+t.Branch); err != nil {
 		return Tree{}, err
 	}
+	if err := fetchBundle(ctx, p.Work, p.Bundle, p.Head, t.Keep); err != nil {
+		return Tree{}, badBase(ctx, err)
+	}
 	// Large files of foreign repositories stay pointers: their server is not ours to call.
 	env := []string{"GIT_LFS_SKIP_SMUDGE=1"}
-	if err := fetchBundle(ctx, p.Work, p.Bundle, p.Head, t.Keep, env); err != nil {
-		return Tree{}, protocol.Refuse(protocol.CodeBadFrame, "the task's base bundle cannot be used: "+err.Error(), "")
-	}
 	if _, err := gitEnv(ctx, p.Work, env, "checkout", "--quiet", "-B", t.Branch, p.Head, "--"); err != nil {
 		return Tree{}, fmt.Errorf("check out %s: %w", Short(p.Head), err)
 	}
