@@ -57,10 +57,10 @@ func Decode(text []byte) (*State, error) {
 	if !ok || string(head) != checkpointTag+hex.EncodeToString(sum[:]) {
 		return nil, fmt.Errorf("%w: not whole", ErrBadCheckpoint)
 	}
-	return decodeImage(body)
+	return decodeImage(body, KeptTasks)
 }
 
-func decodeImage(body []byte) (*State, error) {
+func decodeImage(body []byte, kept int) (*State, error) {
 	var c checkpoint
 	if err := json.Unmarshal(body, &c); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
@@ -73,7 +73,7 @@ func decodeImage(body []byte) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
-	s := newState(roster)
+	s := newState(roster, kept)
 	s.stale, s.count = c.Stale, img.Count
 	sum, err := hex.DecodeString(img.Sum)
 	if err != nil || len(sum) != len(s.sum) {

@@ -36,8 +36,9 @@ func (s *State) declare(at pos, wall int64, env *protocol.Envelope) {
 		return
 	}
 	d := &Declaration{From: env.From, Intent: env.Intent, ID: env.ID, Wall: wall, Log: at.log, Seq: at.seq, at: at}
-	if len(env.Value) <= declaredBytesMax && json.Valid(env.Value) {
-		d.Value = slices.Clone(env.Value)
+	// Measured as records write it: an author still holds the sender's spelling, other nodes never saw it.
+	if value, err := json.Marshal(env.Value); err == nil && len(env.Value) > 0 && len(value) <= declaredBytesMax {
+		d.Value = value
 	}
 	s.declarations[key] = d
 }

@@ -36,7 +36,8 @@ type State struct {
 	presence     map[agentKey]*presence
 	declarations map[declarationKey]*Declaration
 	tasks        map[taskKey]*task
-	recent       delegateHeap // the KeptTasks newest Delegates
+	recent       delegateHeap // the newest Delegates, kept at most
+	kept         int          // KeptTasks; less in tests
 }
 
 // logState is what the fold remembers of a log.
@@ -53,9 +54,9 @@ type agentKey struct {
 }
 
 // New is the board of a mesh before its first record.
-func New(mesh member.MeshID) *State { return newState(member.NewRoster(mesh)) }
+func New(mesh member.MeshID) *State { return newState(member.NewRoster(mesh), KeptTasks) }
 
-func newState(roster *member.Roster) *State {
+func newState(roster *member.Roster, kept int) *State {
 	return &State{
 		roster:       roster,
 		logs:         map[protocol.LogID]*logState{},
@@ -65,11 +66,12 @@ func newState(roster *member.Roster) *State {
 		presence:     map[agentKey]*presence{},
 		declarations: map[declarationKey]*Declaration{},
 		tasks:        map[taskKey]*task{},
+		kept:         kept,
 	}
 }
 
 // Restart is an empty State that knows all the cuts of s, for applying the journal again. s is not to be used after it.
-func (s *State) Restart() *State { return newState(s.roster) }
+func (s *State) Restart() *State { return newState(s.roster, s.kept) }
 
 // Stale says that records were taken which count no longer, or passed over which now do: see State.
 func (s *State) Stale() bool { return s.stale }

@@ -160,11 +160,11 @@ type delegateItem struct {
 	task *task
 }
 
-// remember keeps the newest KeptTasks Delegates and makes old the task of each that falls out. Which ones those are
+// remember keeps the newest Delegates and makes old the task of each that falls out. Which ones those are
 // depends on the set alone.
 func (s *State) remember(item *delegateItem) {
 	heap.Push(&s.recent, item)
-	if len(s.recent) > KeptTasks {
+	if len(s.recent) > s.kept {
 		out := heap.Pop(&s.recent).(*delegateItem).task
 		out.old = true
 		out.settle()

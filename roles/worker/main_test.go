@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 			// A keeper that the node started and that is only scheduled once the test lets it.
 			waitForFile(filepath.Join(os.Args[2], "go"))
 			os.Exit(keeper.Main(os.Args[3:]))
+		case "node":
+			nodeUntilKilled(os.Args[2], os.Args[3], os.Args[4])
 		case "runner":
 			runner(os.Args[2], os.Args[3:])
 			os.Exit(0)

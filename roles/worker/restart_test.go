@@ -1,20 +1,25 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/worker/keeper"
 )
 
 func TestRunOutlivesTheNodeAndIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"while it still runs", "after it ended"} {
 		t.Run(when, func(t *testing.T) {
 			s := newStage(t, "hang")
@@ -73,8 +78,69 @@ func (s *stage) quiet(w *Worker) {
 	}
 }
 
+// nodeUntilKilled is a node that asks for the task at each start, as one does whose journal holds an open Delegate.
+func nodeUntilKilled(dir, repository, ledger string) {
+	w, err := New(killConfig(dir, repository, ledger))
+	must(err)
+	if err := w.Start(killTask()); !errors.Is(err, ErrStarted) {
+		must(err)
+	}
+	must(w.Run(context.Background()))
+}
+
+func killConfig(dir, repository, ledger string) Config {
+	return Config{
+		Command: []string{os.Args[0], "runner", "write", ledger}, Keeper: []string{os.Args[0], "keeper"},
+		Dir: dir, Repo: repository, Wall: time.Minute,
+	}
+}
+
+func killTask() Task {
+	return Task{ID: "0192f3a0-0000-7000-8000-00000000000b", Attempt: 1, From: "m", To: "w", Text: "write", Accept: []string{"grep -q TWO a.txt"}}
+}
+
+func TestNodeKilledAtAnyInstantStartsOnceAndReportsOnce(t *testing.T) {
+	t.Parallel()
+	kills := 12
+	if testing.Short() {
+		kills = 3
+	}
+	for seed := range kills {
+		dice := rand.New(rand.NewPCG(uint64(seed), 0))
+		s := newStage(t, "write")
+		repository := newRepo(t, "one\n")
+		s.cfg = killConfig(s.cfg.Dir, repository, s.ledger)
+		for range 1 + dice.IntN(3) {
+			node := exec.Command(os.Args[0], "node", s.cfg.Dir, repository, s.ledger)
+			if err := node.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// The instant is what the test is about, so it is drawn and not waited for.
+			time.AfterFunc(time.Duration(dice.IntN(250))*time.Millisecond, func() { _ = node.Process.Kill() })
+			if err := node.Wait(); err == nil {
+				t.Fatal("the node ended by itself")
+			}
+		}
+		w, crash := s.open()
+		if err := w.Start(killTask()); err != nil && !errors.Is(err, ErrStarted) {
+			t.Fatal(err)
+		}
+		r := s.final(w)
+		if r.Outcome != Done || r.Commit == "" {
+			t.Errorf("seed %d: report %+v", seed, r)
+		}
+		s.wantOneStart()
+		if got := run(t, repository, "git", "rev-list", "--count", "main.."+r.Branch); got != "1" {
+			t.Errorf("seed %d: %s commits on the branch", seed, got)
+		}
+		w.Reported(r.Task, r.Attempt)
+		crash()
+	}
+}
+
 // The keeper claims the attempt before it starts the command. Here the node is cut off at each step before that.
 func TestAttemptCutOffBeforeItBeganIsRunOnce(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{keeper.FileText, keeper.FileStart, keeper.FileTree} {
 		t.Run("after "+at, func(t *testing.T) {
 			s := newStage(t, "write")
@@ -113,6 +179,7 @@ func TestAttemptCutOffBeforeItBeganIsRunOnce(t *testing.T) {
 }
 
 func TestTwoKeepersForOneAttemptStartItOnce(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "hang")
 	gate := t.TempDir()
 	s.cfg.Keeper = []string{os.Args[0], "keeper-slow", gate}
@@ -151,6 +218,7 @@ func TestTwoKeepersForOneAttemptStartItOnce(t *testing.T) {
 }
 
 func TestRunWhoseKeeperIsKilledIsInterruptedWithItsTail(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("kills by signal")
 	}
@@ -195,6 +263,7 @@ func isZombie(pid int) bool {
 }
 
 func TestWhatForkedAwayEndsThoughItsKeeperWasKilled(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("found by /proc")
 	}
@@ -219,6 +288,7 @@ func TestWhatForkedAwayEndsThoughItsKeeperWasKilled(t *testing.T) {
 }
 
 func TestCancelBeforeTheBeginningSurvivesACrash(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "write")
 	w, err := New(s.cfg)
 	if err != nil {
@@ -239,6 +309,7 @@ func TestCancelBeforeTheBeginningSurvivesACrash(t *testing.T) {
 }
 
 func TestKeeperThatCannotBeginIsReported(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "write")
 	s.cfg.Keeper = []string{os.Args[0], "keeper-dies"}
 	w, _ := s.open()
@@ -249,6 +320,7 @@ func TestKeeperThatCannotBeginIsReported(t *testing.T) {
 }
 
 func TestPrunedAttemptIsNeverStartedAgain(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "nothing")
 	w, crash := s.open()
 	for i := range foldersKept + 2 {
@@ -283,6 +355,7 @@ func TestPrunedAttemptIsNeverStartedAgain(t *testing.T) {
 }
 
 func TestAnotherSendersTaskWithTheSameIDIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "write")
 	w, err := New(s.cfg)
 	if err != nil {
@@ -298,6 +371,7 @@ func TestAnotherSendersTaskWithTheSameIDIsRefused(t *testing.T) {
 }
 
 func TestConfigIsRefusedNamingWhatToMend(t *testing.T) {
+	t.Parallel()
 	empty := t.TempDir()
 	run(t, empty, "git", "init", "-q")
 	plain := filepath.Join(t.TempDir(), "plain")
@@ -322,6 +396,7 @@ func TestConfigIsRefusedNamingWhatToMend(t *testing.T) {
 }
 
 func TestRunnerThatWentMissingIsReported(t *testing.T) {
+	t.Parallel()
 	runner := filepath.Join(t.TempDir(), "runner")
 	write(t, runner, "#!/bin/sh\n")
 	if err := os.Chmod(runner, 0o700); err != nil {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestResultReachesAnotherCloneAsACommit(t *testing.T) {
+	t.Parallel()
 	origin := newRepo(t, "one\ntwo\nthree\n")
 	clone := filepath.Join(t.TempDir(), "clone")
 	run(t, ".", "git", "clone", "-q", origin, clone)
@@ -78,6 +79,7 @@ func TestResultReachesAnotherCloneAsACommit(t *testing.T) {
 }
 
 func TestBaseIsHeadWhenTheTaskNamesNoRepository(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t, "one\n")
 	s := newStage(t, "commit")
 	s.cfg.Repo = dir
@@ -100,6 +102,7 @@ func TestBaseIsHeadWhenTheTaskNamesNoRepository(t *testing.T) {
 }
 
 func TestNoChangeMeansNoCommitAndNoBranch(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t, "one\n")
 	s := newStage(t, "nothing")
 	s.cfg.Repo = dir
@@ -115,6 +118,7 @@ func TestNoChangeMeansNoCommitAndNoBranch(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	minute := time.Minute
 	for name, c := range map[string]struct {
 		argv    []string
@@ -182,6 +186,7 @@ func TestStubbornRunIsKilledAfterItsGrace(t *testing.T) {
 }
 
 func TestWhatForksAwayEndsWithTheRun(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has a subreaper; see package keeper")
 	}
@@ -211,6 +216,7 @@ func forked(t *testing.T, file string) int {
 }
 
 func TestCancelEndsARunAndKeepsItsWork(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "hang")
 	s.cfg.Repo = newRepo(t, "one\n")
 	w, _ := s.open()
@@ -234,6 +240,7 @@ func TestCancelEndsARunAndKeepsItsWork(t *testing.T) {
 }
 
 func TestSlotsBoundWhatRunsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, "hang")
 	w, _ := s.open()
 	first, second, third := s.task("t1"), s.task("t2"), s.task("t3")
@@ -295,6 +302,7 @@ func TestRunWithoutRepositoriesWorksInAnEmptyFolder(t *testing.T) {
 }
 
 func TestRepositoryOfAnotherRootIsRefusedNamingBoth(t *testing.T) {
+	t.Parallel()
 	here, there := newRepo(t, "here\n"), newRepo(t, "there\n")
 	root, head, _, err := repo.Describe(there)
 	if err != nil {
