@@ -354,9 +354,15 @@ func sampleSnapshot(now time.Time) api.Snapshot {
 		Peers: []api.Peer{peer("devbox", protocol.RoleLocal, true, true, 0), peer("mac-mini", protocol.RoleLocal, false, true, 1800),
 			peer("build-1", protocol.RoleUpstream, false, true, 12400), peer("guest", protocol.RoleCollab, false, true, 31000)},
 	}
+	since := func(ago time.Duration) int64 {
+		if ago == 0 {
+			return 0
+		}
+		return ms(ago)
+	}
 	agent := func(name, node string, role protocol.Role, state protocol.AgentState, ago time.Duration, wakes, doing string, unread int) {
 		s.Agents = append(s.Agents, api.Agent{ID: protocol.AgentID(name), Role: role, Home: protocol.PeerID("12D3KooW" + node), Node: node, Here: node == "devbox",
-			State: state, Since: ms(ago), Wakes: wakes, Unread: unread, Doing: doing, Attached: []string{"ws"}})
+			State: state, Since: since(ago), Wakes: wakes, Unread: unread, Doing: doing, Attached: []string{"ws"}})
 	}
 	agent("claude-shop", "devbox", protocol.RoleMain, protocol.StateWorking, 12*time.Second, "rewake", "runs go test ./cart", 0)
 	agent("codex-shop", "devbox", protocol.RoleLocal, protocol.StatePullOnly, 4*time.Minute, "nothing: its next prompt", "", 2)

@@ -30,12 +30,15 @@ const draws = {
   second: ["top", "banner", "agents", "work", "composer", "panel"],
 };
 
+const dated = new Set(["agents", "work", "panel"]);
+
 function draw(reasons) {
   document.body.classList.toggle("loaded", store.loaded);
   document.body.dataset.health = store.health(clock());
   if (!store.loaded) return;
   const now = clock();
-  for (const name of new Set([...reasons].flatMap((r) => draws[r]))) parts[name].draw(store, now);
+  const known = store.health(now) === "silent" ? store.lastBeat : now; // durations stop where knowledge stops
+  for (const name of new Set([...reasons].flatMap((r) => draws[r]))) parts[name].draw(store, dated.has(name) ? known : now);
 }
 store.listeners.add(draw);
 addEventListener("redraw", () => store.changed("agents", "tasks", "messages", "status"));

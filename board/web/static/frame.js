@@ -79,7 +79,7 @@ class Foot extends HTMLElement {
       others ? t("nodes_linked", { n: count(s.linked), of: count(others) }) : t("nodes_alone"),
       t("records", { n: count(s.records), behind: count(s.behind) }),
       s.diskMax ? t("disk", { used: bytes(s.disk), max: bytes(s.diskMax) }) : t("disk_open", { used: bytes(s.disk) }),
-      s.version,
+      "aster " + s.version,
     ];
     this.parts.forEach((part, i) => text(part, words[i]));
     attr(this.parts[1], "data-tone", others && s.linked < others ? "wait" : null);

@@ -58,9 +58,12 @@ class Panel extends HTMLElement {
 
   close() {
     if (!this.shown) return;
+    const id = this.find(this.store)?.id ?? this.id;
     history.pushState(null, "", "/");
     this.follow(false);
-    if (from?.isConnected) from.focus();
+    // A row may have moved to another list meanwhile: then the new one is meant.
+    const row = from?.isConnected ? from : [...document.querySelectorAll("[data-row]")].find((r) => r.dataset.key === String(id));
+    (row ?? document.getElementById("work")).focus();
     from = null;
   }
 

@@ -21,7 +21,12 @@ class Stream extends HTMLElement {
     this.append(el("div", { class: "head" }, this.title_), this.scroller, this.pill);
     this.atEnd = true;
     this.unseen = 0;
+    new ResizeObserver(() => this.stick()).observe(this.scroller);
     attr(this.parentElement, "aria-labelledby", "messages-title");
+  }
+
+  stick() {
+    if (this.atEnd && !this.store?.detached) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
   looked() {
@@ -83,7 +88,7 @@ class Stream extends HTMLElement {
     });
     if (!this.atEnd) this.unseen = Math.min(this.unseen + store.fresh.size, rowsMax);
     store.fresh.clear();
-    if (this.atEnd && !store.detached) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.stick();
     this.drawPill();
   }
 

@@ -15,13 +15,16 @@ export function duration(ms) {
   const s = Math.max(0, ms) / 1000;
   if (s < 10 && ms % 1000 !== 0) return (Math.floor(s * 10) / 10).toFixed(1) + units.s;
   if (s < 60) return Math.floor(s) + units.s;
-  if (s < 3600) return Math.floor(s / 60) + units.min + (s < 600 ? " " + Math.floor(s % 60) + units.s : "");
-  if (s < 86400) return Math.floor(s / 3600) + units.h + " " + Math.floor((s % 3600) / 60) + units.min;
+  if (s < 3600) return Math.floor(s / 60) + units.min + (s < 600 && s % 60 >= 1 ? " " + Math.floor(s % 60) + units.s : "");
+  if (s < 86400) return Math.floor(s / 3600) + units.h + (s < 36000 && s % 3600 >= 60 ? " " + Math.floor((s % 3600) / 60) + units.min : "");
   return Math.floor(s / 86400) + units.d;
 }
 
-// age is a duration without fractions: it is looked at, not measured.
-export const age = (ms) => duration(Math.floor(Math.max(0, ms) / 1000) * 1000);
+// age is what somebody glances at: whole seconds below a minute, whole minutes after, so that little moves.
+export function age(ms) {
+  const s = Math.floor(Math.max(0, ms) / 1000);
+  return duration((s < 60 ? s : s - (s % 60)) * 1000);
+}
 
 export const timeOfDay = (ms) => short.format(ms);
 

@@ -122,8 +122,12 @@ class Work extends HTMLElement {
     const troubled = task.state === "blocked" || failed.has(task.state);
     const word = t("task_" + task.state) + (task.attempt > 1 ? " · " + t("attempt", { n: task.attempt }) : "");
     const says = task.state === "running" ? (task.tail ?? "").trimEnd().split("\n").at(-1) || task.summary : task.state === "done" ? task.summary : "";
-    text(stage, says && task.state === "running" ? says : word);
+    text(stage, says || word);
     attr(stage, "title", says || null);
+    const bare = !task.diff && !task.commit; // then the stage has their room
+    attr(stage, "class", bare ? "stage wide" : "stage");
+    attr(diff, "hidden", bare);
+    attr(commit, "hidden", bare);
     const shown = task.diff ? task.diff.added + "/" + task.diff.removed : "";
     if (diff.dataset.of !== shown) {
       diff.dataset.of = shown;
@@ -131,6 +135,7 @@ class Work extends HTMLElement {
     }
     text(commit, task.commit ? task.commit.slice(0, 7) : "");
     text(took, elapsed(task, now));
+    attr(took, "title", final.has(task.state) ? null : duration(now - (task.started || task.at)));
     text(reason, troubled ? task.summary ?? "" : "");
     attr(reason, "hidden", !(troubled && task.summary));
   }
