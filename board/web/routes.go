@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -98,11 +99,17 @@ func (s *Server) routes() http.Handler {
 		byPath[rt.path][rt.method] = rt
 	}
 	mux := http.NewServeMux()
-	for path, byMethod := range byPath {
-		mux.Handle(path, s.guarded(byMethod))
+	for pattern, byMethod := range byPath {
+		mux.Handle(pattern, s.guarded(byMethod))
 	}
 	mux.Handle("/", s.guardedUnknown())
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if clean := path.Clean(r.URL.Path); clean != r.URL.Path || r.Method == http.MethodConnect {
+			s.guardedUnknown().ServeHTTP(w, r) // the mux would redirect, without any of our checks
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) guardedUnknown() http.Handler {
