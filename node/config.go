@@ -23,6 +23,8 @@ type Config struct {
 	Access AccessConfig
 	Store  StoreConfig
 
+	// Keeper is the argv that runs the worker's keeper; empty: this program with the argument keeper.
+	Keeper []string
 	// BoardListener, when set, is used instead of opening Board (tests, socket activation).
 	BoardListener net.Listener
 	Log           *slog.Logger

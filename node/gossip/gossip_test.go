@@ -212,6 +212,8 @@ func TestNodesFindEachOtherThroughOne(t *testing.T) {
 				t.Errorf("%s says %q, want %q", m.Peer, m.Meta, want)
 			}
 		}
+		all[3].mu.Lock()
+		defer all[3].mu.Unlock()
 		if all[3].changes == 0 {
 			t.Error("OnChange never came")
 		}

@@ -87,3 +87,73 @@ func BenchmarkIdentity(b *testing.B) {
 		}
 	}
 }
+
+// million makes a store of n messages in commits of 256.
+func million(b *testing.B, dir string, n int) {
+	b.Helper()
+	j := open(b, dir, Options{BytesMax: 64 << 30, VFS: newDisk(b, &disk{})})
+	a := newAuthor(1, 1)
+	words := []string{"build", "failed", "passed", "빌드", "실패", "review", "merge", "parser", "lease", "claim"}
+	for i := 0; i < n; {
+		batch := Batch{}
+		for range 256 {
+			i++
+			env := note(i)
+			env.Value = fmt.Appendf(nil, `{"text":"%s of the %s number %d, then %s"}`, words[i%10], words[i/10%10], i, words[i/100%10])
+			e := a.add(protocol.KindMessage, protocol.EncodeBody(env), false)
+			e.Envelope = &env
+			batch.Entries = append(batch.Entries, e)
+		}
+		commit(b, j, batch)
+	}
+	if err := j.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	n := thorough(1_000_000, 100_000)
+	dir := tempDir(b)
+	million(b, dir, n)
+	for b.Loop() {
+		j, err := Open(dir, Options{BytesMax: 64 << 30})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if j.Records() < uint64(n) {
+			b.Fatalf("%d records", j.Records())
+		}
+		j.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(n), "records")
+}
+
+func BenchmarkSearch(b *testing.B) {
+	n := thorough(200_000, 20_000)
+	dir := tempDir(b)
+	million(b, dir, n)
+	j := open(b, dir, Options{BytesMax: 64 << 30})
+	at := time.Now()
+	for more := true; more; {
+		var err error
+		if more, err = j.indexSome(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Logf("%d messages indexed in %v, %d MiB", n, time.Since(at).Round(time.Millisecond), j.searchBytes.Load()>>20)
+	for _, words := range []string{"build", "failed", "number 12345", "빌드 실패", "패", "n", "the par", "anna build"} {
+		b.Run(words, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				at := time.Now()
+				if _, err := j.Search(words, 0, 50); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(at))
+			}
+			quantiles(b, took)
+		})
+	}
+}

@@ -241,12 +241,20 @@ func (t *transaction) putRecord(e *Entry) error {
 	}
 	env := e.Envelope
 	if env == nil {
-		env = new(protocol.Envelope)
-		if json.Unmarshal(r.Body, env) != nil {
+		if env = decode(r.Body); env == nil {
 			return nil
 		}
 	}
 	return t.putMessage(pos, l, r, env)
+}
+
+// decode returns the envelope in a body, nil when it is none.
+func decode(body []byte) *protocol.Envelope {
+	env := new(protocol.Envelope)
+	if json.Unmarshal(body, env) != nil {
+		return nil
+	}
+	return env
 }
 
 func orEmpty(b []byte) []byte {

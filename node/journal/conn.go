@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -30,10 +31,8 @@ func openConn(path, vfsName string, setup ...string) (*conn, error) {
 			return nil, err
 		}
 	}
-	query := url.Values{"modeof": {path}}
-	if vfsName != "" {
-		query.Set("vfs", vfsName)
-	}
+	registerLayer()
+	query := url.Values{"modeof": {path}, "vfs": {cmp.Or(vfsName, layerName)}}
 	slashed := filepath.ToSlash(path)
 	if slashed[0] != '/' { // a drive letter
 		slashed = "/" + slashed

@@ -75,42 +75,47 @@ func checkSteps(t testing.TB, j *Journal, log protocol.LogID, acked int) int {
 // TestPowerLossAtEveryWrite: whatever the write at which the power goes, and whatever of the unsynced writes survives,
 // all that was acknowledged is there and nothing half.
 func TestPowerLossAtEveryWrite(t *testing.T) {
-	stride := 1
-	if testing.Short() {
-		stride = 7
+	stride := thorough(1, 5)
+	for keep, name := range []string{"nothing unsynced survives", "the older half survives", "all survives, the last write half"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for failAt := 1 + keep%stride; ; failAt += stride {
+				d := &disk{failAt: failAt, keep: keep}
+				losePower(t, d)
+				if !d.crashed {
+					t.Logf("every one of %d steps has failed once", failAt-1)
+					break
+				}
+			}
+		})
 	}
-	for keep := range 3 {
-		for failAt := 1 + keep%stride; ; failAt += stride {
-			dir := filepath.Join(t.TempDir(), "j")
-			d := &disk{failAt: failAt, keep: keep}
-			acked := 0
-			a := newAuthor(1, 1)
-			j, err := Open(dir, Options{VFS: newDisk(t, d)})
-			if err == nil {
-				acked = work(j, a)
-				j.Close()
-			}
-			k := open(t, dir, Options{})
-			if r := k.Recovery(); r.SetAside != nil {
-				t.Fatalf("power lost at step %d: store set aside: %s", failAt, r.Reason)
-			}
-			steps := checkSteps(t, k, a.log, acked)
-			if steps > acked+1 {
-				t.Fatalf("power lost at step %d: %d steps are there, %d were acknowledged", failAt, steps, acked)
-			}
-			if unread, err := k.Unread(); err != nil || unread["ben"].Items != min(steps, 1) {
-				t.Fatalf("power lost at step %d: unread %v, err %v", failAt, unread, err)
-			}
-			found, err := k.Search("message number", 0, 50)
-			if err != nil || len(found) != steps {
-				t.Fatalf("power lost at step %d: search found %d of %d, err %v", failAt, len(found), steps, err)
-			}
-			k.Close()
-			if !d.crashed {
-				t.Logf("keep %d: every one of %d steps has failed once", keep, failAt-1)
-				break
-			}
-		}
+}
+
+func losePower(t *testing.T, d *disk) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "j")
+	acked := 0
+	a := newAuthor(1, 1)
+	j, err := Open(dir, Options{VFS: newDisk(t, d)})
+	if err == nil {
+		acked = work(j, a)
+		j.Close()
+	}
+	k := open(t, dir, Options{VFS: newDisk(t, &disk{})})
+	defer k.Close()
+	if r := k.Recovery(); r.SetAside != nil {
+		t.Fatalf("power lost at step %d: store set aside: %s", d.failAt, r.Reason)
+	}
+	steps := checkSteps(t, k, a.log, acked)
+	if steps > acked+1 {
+		t.Fatalf("power lost at step %d: %d steps are there, %d were acknowledged", d.failAt, steps, acked)
+	}
+	if unread, err := k.Unread(); err != nil || unread["ben"].Items != min(steps, 1) {
+		t.Fatalf("power lost at step %d: unread %v, err %v", d.failAt, unread, err)
+	}
+	found, err := k.Search("message number", 0, 50)
+	if err != nil || len(found) != steps {
+		t.Fatalf("power lost at step %d: search found %d of %d, err %v", d.failAt, len(found), steps, err)
 	}
 }
 
@@ -235,10 +240,7 @@ func commitUntilKilled(dir string) {
 }
 
 func TestKilledInMidCommit(t *testing.T) {
-	rounds := 20
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := thorough(20, 5)
 	dir := tempDir(t)
 	acked := map[protocol.LogID]int{}
 	for range rounds {

@@ -42,6 +42,9 @@ func (j *Journal) suspected() string {
 	return "damage was noted"
 }
 
+// Suspicion says what damage was met that only a restart mends; empty when there is none.
+func (j *Journal) Suspicion() string { return j.suspected() }
+
 func (j *Journal) clearSuspicion() error {
 	if err := os.Remove(j.suspectPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -92,7 +95,8 @@ func (j *Journal) Damaged() ([]Lost, error) {
 
 // Repair puts records from another node in the place of damaged ones and returns how many it took. It takes only what
 // has the very hash that the log has there, as its successor or the log's head says; anything else is left alone, so
-// the records need not be verified before. Errors are those of Commit.
+// the records need not be verified before. A range should come whole: of neighbours only the last one's hash may be
+// known. Errors are those of Commit.
 func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 	j.wmu.Lock()
 	defer j.wmu.Unlock()
@@ -102,10 +106,11 @@ func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 	case j.failed != nil:
 		return 0, j.failed
 	}
+	t := &transaction{j: j, c: j.writer}
 	var mended []int64
 	err = inTransaction(j.writer, func() error {
-		for i := range rs {
-			pos, err := j.repair(&rs[i])
+		for i := len(rs) - 1; i >= 0; i-- { // each says what hash the one before it has
+			pos, err := t.repair(&rs[i])
 			if err != nil {
 				return err
 			}
@@ -132,8 +137,8 @@ func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 
 // repair writes r over the damaged record in its place and returns its position, or 0 when there is none or r is not
 // the record that stood there.
-func (j *Journal) repair(r *protocol.Record) (int64, error) {
-	c, l := j.writer, j.logOf(r.Log)
+func (t *transaction) repair(r *protocol.Record) (int64, error) {
+	j, c, l := t.j, t.c, t.j.logOf(r.Log)
 	if l == nil || r.Seq == 0 || r.Seq > l.seq {
 		return 0, nil
 	}
@@ -162,6 +167,18 @@ func (j *Journal) repair(r *protocol.Record) (int64, error) {
 	}); err != nil || !found || whole || r.Hash() != want {
 		return 0, err
 	}
-	return int64(old.Pos), c.exec("UPDATE records SET prev=?, hash=?, at=?, wall=?, kind=?, sig=?, body=? WHERE pos=?",
-		r.Prev[:], want[:], uint64(r.At), r.Wall, string(r.Kind), packSig(r.Sig), orEmpty(r.Body), old.Pos)
+	if err := c.exec("UPDATE records SET prev=?, hash=?, at=?, wall=?, kind=?, sig=?, body=? WHERE pos=?",
+		r.Prev[:], want[:], uint64(r.At), r.Wall, string(r.Kind), packSig(r.Sig), orEmpty(r.Body), old.Pos); err != nil {
+		return 0, err
+	}
+	if r.Kind != protocol.KindMessage {
+		return int64(old.Pos), nil
+	}
+	filed, err := c.number("SELECT count(*) FROM msgs WHERE pos=?", old.Pos)
+	if env := decode(r.Body); err == nil && filed == 0 && env != nil {
+		if err = t.putMessage(old.Pos, l, r, env); err == nil {
+			err = t.settleByTiers(old.Pos, msgRef{l.row, r.Seq})
+		}
+	}
+	return int64(old.Pos), err
 }

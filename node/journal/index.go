@@ -37,8 +37,13 @@ func (t *transaction) putMessage(pos uint64, l *logState, r *protocol.Record, en
 	if err := t.c.exec("DELETE FROM tiers_early WHERE log=? AND seq=?", l.row, r.Seq); err != nil {
 		return err
 	}
+	return t.settleByTiers(pos, ref)
+}
+
+// settleByTiers settles a message of which receipts came first.
+func (t *transaction) settleByTiers(pos uint64, ref msgRef) error {
 	for _, tier := range []protocol.Tier{protocol.Processed, protocol.Refused} {
-		n, err := t.c.number("SELECT count(*) FROM tiers WHERE log=? AND seq=? AND tier=?", l.row, r.Seq, string(tier))
+		n, err := t.c.number("SELECT count(*) FROM tiers WHERE log=? AND seq=? AND tier=?", ref.log, ref.seq, string(tier))
 		if err == nil && n > 0 {
 			err = t.settle(pos, tier)
 		}

@@ -20,6 +20,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// thorough chooses between the whole sweep (ASTER_LONG=1, a few minutes) and a sample of it that differs by nothing but
+// size.
+func thorough(long, quick int) int {
+	if os.Getenv("ASTER_LONG") != "" {
+		return long
+	}
+	return quick
+}
+
 // author writes logs as a node would.
 type author struct {
 	key  ed25519.PrivateKey

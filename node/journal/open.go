@@ -214,10 +214,14 @@ func (j *Journal) rebuild(cause string) error {
 	if err := j.openWriter(); err != nil {
 		return err
 	}
-	if err := errors.Join(j.salvage(aside[0]), j.writer.close()); err != nil {
+	// Closing would move the write-ahead log into the file too, and would not say when it could not.
+	err = j.salvage(aside[0])
+	if err == nil {
+		_, _, err = j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	}
+	if err = errors.Join(err, j.writer.close()); err != nil {
 		return fmt.Errorf("take over the readable part of %s: %w", aside[0], err)
 	}
-	// Closing the last connection has moved the write-ahead log into the file.
 	from := j.dbPath()
 	j.dbName = storeName
 	if err := errors.Join(os.Rename(from, j.dbPath()), syncDir(j.dir)); err != nil {

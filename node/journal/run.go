@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -63,7 +61,7 @@ func (j *Journal) Run(ctx context.Context) error {
 				}
 			}
 		case <-rest.C:
-			rest.Reset(scrub.step(ctx))
+			rest.Reset(scrub.turn(ctx))
 		}
 	}
 }
@@ -108,82 +106,4 @@ func (j *Journal) boundWAL() error {
 		return nil
 	}
 	return fmt.Errorf("move the write-ahead log: %w", err)
-}
-
-// scrubber reads stored bytes again. Owned by Run.
-type scrubber struct {
-	j     *Journal
-	began bool
-	next  uint64   // position to go on from
-	end   uint64   // of this round
-	blobs []string // still to read in this round
-}
-
-// step reads a little and says how long to rest.
-func (s *scrubber) step(ctx context.Context) time.Duration {
-	last := s.j.Position()
-	if !s.began {
-		s.began = true
-		s.next, s.end = last-last/10, last // the newest tenth: what a crash may have hurt
-	}
-	if s.next >= s.end {
-		if len(s.blobs) > 0 {
-			s.blob(s.blobs[0])
-			s.blobs = s.blobs[1:]
-			return scrubRest
-		}
-		s.next, s.end = 0, last
-		s.blobs = s.j.blobPaths()
-		return scrubEvery
-	}
-	batch, err := s.j.Since(s.next, scrubBatch) // compares each with its hash and notes what differs
-	if err != nil || len(batch) == 0 {
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			s.j.log.Warn("scrubbing stopped", "err", err)
-		}
-		s.next = s.end
-		return scrubRest
-	}
-	s.next = batch[len(batch)-1].Pos
-	return scrubRest
-}
-
-func (s *scrubber) blob(path string) {
-	if _, ok := s.j.blobPath(filepath.Base(path)); !ok {
-		return
-	}
-	ok, err := s.j.checkBlob(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		s.j.log.Warn("content cannot be read", "blob", filepath.Base(path), "err", err)
-	case !ok:
-		s.j.log.Error("stored content is damaged; it was put aside and counts as absent", "blob", filepath.Base(path))
-	}
-}
-
-// Scrub reads every record and every blob again at once and returns what is damaged (aster doctor).
-func (j *Journal) Scrub(ctx context.Context) ([]Lost, error) {
-	for pos := uint64(0); ctx.Err() == nil; {
-		batch, err := j.Since(pos, scrubBatch)
-		if err != nil {
-			return nil, err
-		}
-		if len(batch) == 0 {
-			break
-		}
-		pos = batch[len(batch)-1].Pos
-	}
-	s := scrubber{j: j}
-	all, err := filepath.Glob(filepath.Join(j.blobDir(), "??", "*"))
-	for _, path := range all {
-		if ctx.Err() != nil {
-			break
-		}
-		s.blob(path)
-	}
-	if err = errors.Join(err, ctx.Err()); err != nil {
-		return nil, fmt.Errorf("scrub: %w", err)
-	}
-	return j.Damaged()
 }

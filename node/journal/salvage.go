@@ -14,8 +14,10 @@ import (
 // own hash; between two such records of a log the missing ones keep their places, to be filled by Repair, and behind
 // the last one the log is short. Inboxes, receipts and values are taken as they are read. The old file is not changed.
 func (j *Journal) salvage(path string) error {
-	old, err := openConn(path, j.opts.VFS, "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF",
-		"PRAGMA query_only=1", "PRAGMA checksum_verification=0")
+	// Without verification a damaged page is read as far as it goes: records are checked by their hashes. With a
+	// writable schema (nothing is written) the engine passes over parts of the schema that it cannot read.
+	old, err := openConn(path, j.opts.VFS, "PRAGMA checksum_verification=0", "PRAGMA writable_schema=1",
+		"PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
 	if err != nil {
 		j.log.Error("nothing of the damaged store is readable", "err", err)
 		return nil
@@ -194,45 +196,51 @@ func (s *salvager) rest() error {
 	})
 	b.Values = map[string][]byte{}
 	s.bothWays("key, value", "vals", "key", func(st *sqlite3.Stmt) { b.Values[st.ColumnText(0)] = st.ColumnBlob(1, []byte{}) })
-	type put struct {
-		agent string
-		pos   int64
-	}
-	var puts []put
-	s.bothWays("agent, pos", "inbox", "key, pos", func(st *sqlite3.Stmt) { puts = append(puts, put{st.ColumnText(0), st.ColumnInt64(1)}) })
-	for _, p := range puts {
-		_, err := s.old.one("SELECT log, seq FROM records WHERE pos=?", []any{p.pos}, func(st *sqlite3.Stmt) {
-			l, seq := s.logs[st.ColumnInt64(0)], uint64(st.ColumnInt64(1))
-			if l == nil {
-				return
-			}
-			if head := s.j.logOf(l.id); head != nil && seq <= head.seq {
-				b.Inbox = append(b.Inbox, InboxPut{protocol.AgentID(p.agent), l.id, seq})
-			}
-		})
-		if err != nil {
-			s.j.log.Warn("an inbox row of the damaged store points nowhere", "agent", p.agent, "err", err)
-		}
-	}
+	var puts []inboxRow
+	s.bothWays("agent, pos, bytes, state, reason", "inbox", "key, pos", func(st *sqlite3.Stmt) {
+		puts = append(puts, inboxRow{protocol.AgentID(st.ColumnText(0)), st.ColumnInt64(1), st.ColumnInt64(2), st.ColumnInt64(3), st.ColumnText(4)})
+	})
 	t := &transaction{j: s.j, c: s.j.writer, next: s.j.next, logs: map[protocol.LogID]*logState{}}
-	b.Inbox = s.held(t, b.Inbox)
-	if err := inTransaction(s.j.writer, func() error { return t.write(&b) }); err != nil {
+	if err := inTransaction(s.j.writer, func() error {
+		if err := t.write(&b); err != nil {
+			return err
+		}
+		for _, p := range puts {
+			if err := s.putInbox(t, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
 		return fmt.Errorf("receipts and inboxes: %w", err)
 	}
 	s.j.install(t)
 	return nil
 }
 
-// held leaves out puts of messages that did not come over.
-func (s *salvager) held(t *transaction, puts []InboxPut) []InboxPut {
-	out := puts[:0]
-	for _, p := range puts {
-		n, err := s.j.writer.number("SELECT count(*) FROM records WHERE log=? AND seq=? AND kind='msg'", t.log(p.Log).row, p.Seq)
-		if err == nil && n == 1 {
-			out = append(out, p)
+type inboxRow struct {
+	agent             protocol.AgentID
+	pos, bytes, state int64
+	reason            string
+}
+
+// putInbox takes an inbox row over to where its message now stands, also when that is damaged and waits for Repair.
+func (s *salvager) putInbox(t *transaction, p inboxRow) error {
+	var ref msgRef
+	_, err := s.old.one("SELECT log, seq FROM records WHERE pos=?", []any{p.pos}, func(st *sqlite3.Stmt) {
+		if l := s.logs[st.ColumnInt64(0)]; l != nil {
+			ref = msgRef{t.log(l.id).row, uint64(st.ColumnInt64(1))}
 		}
+	})
+	if err != nil {
+		s.j.log.Warn("an inbox row of the damaged store points nowhere", "agent", p.agent, "err", err)
+		return nil
 	}
-	return out
+	pos, err := t.find(ref.log, ref.seq)
+	if err != nil || pos == 0 {
+		return err
+	}
+	return t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", fold(p.agent), pos, string(p.agent), p.bytes, p.state, p.reason)
 }
 
 // walFrames counts the frames of the write-ahead log at path that belong to its newest generation, whole or not. The

@@ -36,6 +36,13 @@ func (x *searchIndex) close() error {
 	return c.close()
 }
 
+// indexed is the position up to which every record is indexed.
+func (x *searchIndex) indexed() uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.upTo
+}
+
 const searchSchema = `
 CREATE TABLE state(store TEXT NOT NULL, upto INTEGER NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5(text, content='', columnsize=0, prefix='1 2 3',

@@ -225,8 +225,9 @@ func (r *Replica) Committed(now time.Time, c Commit) {
 			continue // the comparison will say what it lacks
 		}
 		h := k.held(l, before)
-		if h.sent < h.has {
-			h.sent = h.has
+		if k.peer == c.From || k.peer == l.id.Peer {
+			// Its own log it holds, unless it lost it: then the comparison says so.
+			r.advance(now, k, h, c.Seq)
 		}
 		if h.sent < l.limit() && (r.serves(l) || h.asked) {
 			r.toLive(now, k, h, before, c.Bytes)

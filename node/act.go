@@ -1,0 +1,337 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+var errStopping = errors.New("the node is stopping")
+
+// newID makes a message id: UUIDv7, so that ids of one process sort by time.
+func newID() protocol.MsgID {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic("node: no random numbers: " + err.Error()) // the system's generator does not fail
+	}
+	return protocol.MsgID(id.String())
+}
+
+// speaker finds the agent that a command speaks as (DESIGN 8): the one named, else up --agent's, else the only one
+// attached here, else the node's own. use says that it is about to act, so that a new name becomes an agent here.
+func (n *Node) speaker(ctx context.Context, named protocol.AgentID, use bool) (id protocol.AgentID, err error) {
+	var refusal *protocol.Refusal
+	err = n.loop.call(ctx, func() { id, refusal = n.loop.speaker(named, use) })
+	if err == nil && refusal != nil {
+		err = refusal
+	}
+	return id, err
+}
+
+func (l *loop) speaker(named protocol.AgentID, use bool) (protocol.AgentID, *protocol.Refusal) {
+	if named != "" {
+		k, ok := l.core.Agent(named)
+		switch {
+		case ok && k.Here:
+			return k.Agent, nil
+		case ok:
+			return "", protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "use it there", string(named), l.n.nameOf(k.Home))
+		case use || named == l.own():
+			if err := protocol.CheckAgentID(named); err != nil {
+				return "", protocol.Refuse(protocol.CodeBadAgentID, err.Error(), "choose a name without slashes and control characters")
+			}
+			return named, nil
+		}
+		return "", protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here. Here: %s", "", string(named), l.choices())
+	}
+	if l.n.cfg.Agent != "" {
+		return protocol.AgentID(l.n.cfg.Agent), nil
+	}
+	var attached []protocol.AgentID
+	for _, p := range l.core.Presences(l.now) {
+		if p.Agent != l.own() && len(p.Attached) > 0 {
+			attached = append(attached, p.Agent)
+		}
+	}
+	switch len(attached) {
+	case 0:
+		return l.own(), nil
+	case 1:
+		return attached[0], nil
+	}
+	return "", protocol.Refuse(protocol.CodeUnknownAgent, "several agents are attached here: %s", "say which with --from or --agent", l.choices())
+}
+
+func (l *loop) choices() string {
+	var ids []string
+	for _, p := range l.core.Presences(l.now) {
+		ids = append(ids, string(p.Agent))
+	}
+	if len(ids) == 0 {
+		return "no agent yet"
+	}
+	sort.Strings(ids)
+	return strings.Join(ids, ", ")
+}
+
+// own is this node's own agent: --agent, else main-agent on the founding node, else the node's name. When another node
+// has bound that name it gets -2.
+func (l *loop) own() protocol.AgentID {
+	id := protocol.AgentID(l.n.cfg.Agent)
+	if id == "" {
+		id = protocol.AgentID(l.n.home.mesh.Agent)
+	}
+	if id == "" {
+		id = "main-agent"
+		if l.n.home.mesh.Inviter != "" {
+			id = protocol.AgentID(agentName(l.n.home.mesh.Name))
+		}
+	}
+	for base, i := id, 2; ; i++ {
+		k, ok := l.core.Agent(id)
+		if !ok || k.Here {
+			return id
+		}
+		id = protocol.AgentID(fmt.Sprintf("%s-%d", base, i))
+	}
+}
+
+// agentName makes a node's name fit to be an agent's.
+func agentName(name string) string {
+	out := strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r == ' ' || r < ' ' {
+			return '-'
+		}
+		return r
+	}, strings.TrimSpace(name))
+	if protocol.CheckAgentID(protocol.AgentID(out)) != nil {
+		return "agent"
+	}
+	return out
+}
+
+// Send implements web.Mail: it returns when the message is logged.
+func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, error) {
+	env, err := n.compose(ctx, req)
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	var from protocol.AgentID
+	if !req.FromBoard {
+		if from, err = n.speaker(ctx, req.From, true); err != nil {
+			return api.SendResult{}, err
+		}
+	}
+	told, err := n.loop.ask(ctx, func(t hub.Token) hub.Input { return n.loop.said(hub.Say{As: from, Env: env, Token: t, BindAs: "cli"}) })
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	out := api.SendResult{MsgID: told.ID, Short: shortOf(&env), Tier: protocol.Logged, To: env.To, Repeat: told.Repeat}
+	err = n.loop.call(ctx, func() {
+		out.Alone = n.loop.core.Alone()
+		if k, ok := n.loop.core.Agent(env.To); ok {
+			out.To, out.ToState, out.ToWakes = k.Agent, k.State, k.Wakes
+		}
+	})
+	return out, err
+}
+
+// compose turns a request into an envelope; a large value becomes a blob, which is on disk before its record.
+func (n *Node) compose(ctx context.Context, req api.SendRequest) (protocol.Envelope, error) {
+	if refusal := n.full(); refusal != nil {
+		return protocol.Envelope{}, refusal
+	}
+	env := protocol.Envelope{
+		ID: req.MsgID, To: req.To, Intent: req.Intent, Value: req.Value, Re: req.Re, NoWake: req.NoWake, Blobs: req.Blobs,
+	}
+	if env.ID == "" {
+		env.ID = newID()
+	}
+	if env.Re == "" {
+		env.Re = protocol.MsgID(valueOf[string](env.Value, "re_msgId"))
+	}
+	if env.Re != "" {
+		if m, err := n.resolve(string(env.Re)); err == nil {
+			env.Re = m.Envelope.ID
+		}
+	}
+	for _, b := range env.Blobs {
+		if !n.store.HasBlob(b.SHA256) {
+			return env, protocol.Refuse(protocol.CodeUnknownID, "attachment %s is not here", "put it first: PUT /api/v1/blobs", protocol.CutText(b.SHA256, 64))
+		}
+	}
+	return env, n.spill(ctx, &env)
+}
+
+// spill moves a value above ValueBytesInline into a blob.
+func (n *Node) spill(ctx context.Context, env *protocol.Envelope) error {
+	if len(env.Value) <= protocol.ValueBytesInline {
+		return nil
+	}
+	if !json.Valid(env.Value) {
+		return protocol.Refuse(protocol.CodeBadFrame, "the value is not JSON", "")
+	}
+	ref, err := n.store.PutBlob(ctx, bytes.NewReader(env.Value), "")
+	if err != nil {
+		return err
+	}
+	env.Value, env.ValueBlob = nil, &ref
+	return nil
+}
+
+// said completes a Say with what only the store knows. Call it in the loop.
+func (l *loop) said(in hub.Say) hub.Say {
+	in.Env.From = in.As
+	if row, ok, err := l.store.Identity(in.Env.Identity()); err == nil && ok {
+		in.Seen = &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
+	}
+	if in.Env.Re != "" && in.Env.Intent == protocol.Delegate {
+		if m, ok, err := l.store.MessageByID("", in.Env.Re); err == nil && ok {
+			in.Parent = &m.Envelope
+		}
+	}
+	return in
+}
+
+// Ack implements web.Mail: the agent itself vouches for having handled what it names.
+func (n *Node) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, error) {
+	var acked []protocol.MsgID
+	for _, id := range req.IDs {
+		m, err := n.resolve(id)
+		if err != nil {
+			return acked, err
+		}
+		agent := req.Agent
+		if agent == "" {
+			agent = m.Envelope.To
+		}
+		_, err = n.loop.ask(ctx, func(t hub.Token) hub.Input {
+			return hub.Acked{Agent: agent, Of: m.Envelope.ID, From: m.Envelope.From, Processed: true, Token: t}
+		})
+		if err != nil {
+			return acked, err
+		}
+		acked = append(acked, m.Envelope.ID)
+	}
+	return acked, nil
+}
+
+// Wait implements web.Mail.
+func (n *Node) Wait(ctx context.Context, agent protocol.AgentID) (api.WaitResult, error) {
+	id, err := n.speaker(ctx, agent, true)
+	if err != nil {
+		return api.WaitResult{}, err
+	}
+	if _, err := n.loop.ask(ctx, func(t hub.Token) hub.Input { return hub.Declare{Agent: id, Client: "cli", Token: t} }); err != nil {
+		return api.WaitResult{}, err
+	}
+	told, err := n.loop.ask(ctx, func(t hub.Token) hub.Input { return hub.Wait{Agent: id, Token: t} })
+	if err != nil {
+		return api.WaitResult{Agent: id}, err
+	}
+	out := api.WaitResult{Agent: told.Wait.Agent, Unread: told.Wait.Unread, Again: told.Wait.Again}
+	for _, m := range told.Wait.IDs {
+		out.IDs = append(out.IDs, protocol.ShortID(m))
+	}
+	return out, nil
+}
+
+// ForgetAgent implements web.Members.
+func (n *Node) ForgetAgent(ctx context.Context, agent protocol.AgentID) error {
+	_, err := n.loop.ask(ctx, func(t hub.Token) hub.Input { return hub.Forget{Agent: agent, Token: t} })
+	return err
+}
+
+// full says that nothing new may be written, by name, or nil. Reads and receipts go on.
+func (n *Node) full() *protocol.Refusal {
+	used, free := n.store.Size()
+	if free > 0 {
+		return nil
+	}
+	return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and no room is left here. Nothing is lost", "free space, or raise store.bytes_max in config.toml; it goes on by itself", used>>20)
+}
+
+// tierWaiter waits for a tier of one message. Owned by the loop.
+type tierWaiter struct {
+	tier protocol.Tier
+	done chan struct{} // closed when reached or refused
+}
+
+// WaitTier implements web.Viewer.
+func (n *Node) WaitTier(ctx context.Context, id string, tier protocol.Tier) (api.Message, error) {
+	m, err := n.resolve(id)
+	if err != nil {
+		return api.Message{}, err
+	}
+	ref := hub.Ref{Log: m.Log, Seq: m.Seq}
+	w := tierWaiter{tier, make(chan struct{})}
+	reached := w.done
+	// Registered first, looked at second: whatever arrives between is seen by one of the two.
+	if err := n.loop.call(ctx, func() { n.loop.tierWait[ref] = append(n.loop.tierWait[ref], w) }); err != nil {
+		return api.Message{}, err
+	}
+	defer func() {
+		_ = n.loop.post(context.WithoutCancel(ctx), func() { n.loop.unwaitTier(ref, w) })
+	}()
+	for {
+		msg, err := n.Message(ctx, string(m.Envelope.ID))
+		if err != nil {
+			return api.Message{}, err
+		}
+		for _, t := range msg.Tiers {
+			if t.Tier == tier || t.Tier == protocol.Refused {
+				return msg, nil
+			}
+		}
+		select {
+		case <-reached:
+			reached = nil // the next look sees it
+		case <-ctx.Done():
+			return msg, context.Cause(ctx)
+		case <-n.done:
+			return msg, errStopping
+		}
+	}
+}
+
+func (l *loop) unwaitTier(ref hub.Ref, w tierWaiter) {
+	rest := l.tierWait[ref][:0]
+	for _, o := range l.tierWait[ref] {
+		if o.done != w.done {
+			rest = append(rest, o)
+		}
+	}
+	if len(rest) == 0 {
+		delete(l.tierWait, ref)
+	} else {
+		l.tierWait[ref] = rest
+	}
+}
+
+// wakeTier wakes whoever waits for it.
+func (l *loop) wakeTier(ref hub.Ref, tier protocol.Tier) {
+	waiting := l.tierWait[ref]
+	rest := waiting[:0]
+	for _, w := range waiting {
+		if w.tier == tier || tier == protocol.Refused {
+			close(w.done)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	if len(rest) == 0 {
+		delete(l.tierWait, ref)
+	} else {
+		l.tierWait[ref] = rest
+	}
+}

@@ -1,0 +1,258 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+)
+
+const (
+	// blobWaitersMax is how many ranges of one peer may wait for attachments; more are dropped and asked for again.
+	blobWaitersMax = 64
+	// blobTries is after how many vain rounds through all linked peers a record is taken without its attachment, so that
+	// one lost file cannot hold up a log for ever; the message then says that its attachment is missing.
+	blobTries = 5
+	// blobTime bounds the fetching of one attachment: 64 MiB over a slow network.
+	blobTime = 10 * time.Minute
+)
+
+// blobs fetches what records need before they are taken, in order for each peer, beside the link so that pings and mail
+// of others go on.
+type blobs struct {
+	n *Node
+
+	mu     sync.Mutex
+	queues map[protocol.PeerID][]blobWaiter
+	failed map[string]int
+	shown  map[protocol.PeerID]map[string]bool // what outside members were sent the names of
+}
+
+type blobWaiter struct {
+	refs []protocol.BlobRef
+	take func() error
+}
+
+func newBlobs(n *Node) *blobs {
+	return &blobs{n: n, queues: map[protocol.PeerID][]blobWaiter{}, failed: map[string]int{}, shown: map[protocol.PeerID]map[string]bool{}}
+}
+
+// before runs take once all of refs are here, behind what came from the same peer before.
+func (b *blobs) before(from protocol.PeerID, refs []protocol.BlobRef, take func() error) error {
+	b.mu.Lock()
+	queue, busy := b.queues[from]
+	if !busy && len(refs) == 0 {
+		b.mu.Unlock()
+		return take()
+	}
+	defer b.mu.Unlock()
+	if len(queue) >= blobWaitersMax {
+		return nil // the replica asks for it again
+	}
+	b.queues[from] = append(queue, blobWaiter{refs, take})
+	if !busy {
+		b.n.wait.Add(1)
+		go b.run(from)
+	}
+	return nil
+}
+
+func (b *blobs) run(from protocol.PeerID) {
+	defer b.n.wait.Done()
+	for {
+		b.mu.Lock()
+		queue := b.queues[from]
+		if len(queue) == 0 || b.n.ctx.Err() != nil {
+			delete(b.queues, from)
+			b.mu.Unlock()
+			return
+		}
+		w := queue[0]
+		b.queues[from] = queue[1:]
+		b.mu.Unlock()
+		if b.fetchAll(from, w.refs) {
+			_ = w.take()
+		}
+	}
+}
+
+// fetchAll gets what is not here; false: the range is dropped for now.
+func (b *blobs) fetchAll(from protocol.PeerID, refs []protocol.BlobRef) bool {
+	for _, ref := range refs {
+		if b.n.store.HasBlob(ref.SHA256) {
+			continue
+		}
+		err := b.fetch(from, ref)
+		if err == nil {
+			continue
+		}
+		b.mu.Lock()
+		b.failed[ref.SHA256]++
+		lost := b.failed[ref.SHA256] >= blobTries
+		b.mu.Unlock()
+		b.n.log.Warn("attachment not fetched", "peer", from, "sha256", ref.SHA256, "lost", lost, "err", err)
+		if !lost {
+			return false
+		}
+	}
+	return true
+}
+
+// fetch asks the peer that sent the record, then the others.
+func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
+	peers := []protocol.PeerID{from}
+	for _, l := range b.n.mesh.Links() {
+		if l.Peer != from {
+			peers = append(peers, l.Peer)
+		}
+	}
+	var errs []error
+	for _, p := range peers {
+		ctx, cancel := context.WithTimeout(b.n.ctx, blobTime)
+		err := b.fetchFrom(ctx, p, ref)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("from %s: %w", b.n.nameOf(p), err))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *blobs) fetchFrom(ctx context.Context, p protocol.PeerID, ref protocol.BlobRef) error {
+	s, err := b.n.mesh.OpenStream(ctx, p, mesh.Blob)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	stop := context.AfterFunc(ctx, func() { _ = s.Reset() })
+	defer stop()
+	got, err := b.n.store.PutBlob(ctx, &blobReader{stream: s, in: bufio.NewReader(s), ref: ref}, ref.SHA256)
+	if err == nil && got.Bytes != ref.Bytes {
+		b.n.log.Warn("attachment has another size than its record says", "sha256", ref.SHA256, "bytes", got.Bytes, "said", ref.Bytes)
+	}
+	return err
+}
+
+// blobReader reads a blob piece by piece from a peer's stream.
+type blobReader struct {
+	stream io.Writer
+	in     *bufio.Reader
+	ref    protocol.BlobRef
+	at     int64
+	piece  []byte
+}
+
+func (r *blobReader) Read(p []byte) (int, error) {
+	for len(r.piece) == 0 {
+		if r.at >= r.ref.Bytes && r.at > 0 || r.ref.Bytes == 0 {
+			return 0, io.EOF
+		}
+		ask, err := meshwire.Encode(meshwire.BlobGet{SHA256: r.ref.SHA256, Offset: r.at, Length: protocol.BlobChunkBytes})
+		if err != nil {
+			return 0, err
+		}
+		if _, err := r.stream.Write(ask); err != nil {
+			return 0, err
+		}
+		f, _, err := meshwire.ReadFrame(r.in, protocol.MeshFrameBytesMax)
+		if err != nil {
+			return 0, err
+		}
+		data, ok := f.(meshwire.BlobData)
+		if !ok || data.SHA256 != r.ref.SHA256 || data.Offset != r.at {
+			return 0, errors.New("the answer is about something else")
+		}
+		if data.Missing || len(data.Data) == 0 {
+			return 0, errors.New("it is not there")
+		}
+		r.piece = data.Data
+		r.at += int64(len(data.Data))
+	}
+	n := copy(p, r.piece)
+	r.piece = r.piece[n:]
+	return n, nil
+}
+
+// serve answers a peer's questions for blobs until it ends the stream.
+func (b *blobs) serve(peer protocol.PeerID, s mesh.Stream) {
+	in := bufio.NewReader(s)
+	for {
+		f, _, err := meshwire.ReadFrame(in, 64<<10)
+		if err != nil {
+			return
+		}
+		get, ok := f.(meshwire.BlobGet)
+		if !ok {
+			return
+		}
+		raw, err := meshwire.Encode(b.answer(peer, get))
+		if err != nil {
+			return
+		}
+		if _, err := s.Write(raw); err != nil {
+			return
+		}
+	}
+}
+
+func (b *blobs) answer(peer protocol.PeerID, get meshwire.BlobGet) meshwire.BlobData {
+	missing := meshwire.BlobData{SHA256: get.SHA256, Offset: get.Offset, Missing: true}
+	if !b.mayHave(peer, get.SHA256) || !b.n.store.HasBlob(get.SHA256) {
+		return missing
+	}
+	r, total, err := b.n.store.OpenBlob(get.SHA256)
+	if err != nil {
+		return missing
+	}
+	defer r.Close()
+	if _, err := r.Seek(get.Offset, io.SeekStart); err != nil || get.Offset > total {
+		return missing
+	}
+	data := make([]byte, min(get.Length, protocol.BlobChunkBytes, total-get.Offset))
+	if _, err := io.ReadFull(r, data); err != nil {
+		return missing
+	}
+	return meshwire.BlobData{SHA256: get.SHA256, Offset: get.Offset, Total: total, Data: data}
+}
+
+// mayHave: the inside may have all; an outside member what records that it was sent name, never for a hash alone.
+func (b *blobs) mayHave(peer protocol.PeerID, sha string) bool {
+	if b.n.standingOf(peer) == mesh.Inside {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shown[peer][sha]
+}
+
+// show notes what records name to an outside member, before they are sent.
+func (b *blobs) show(peer protocol.PeerID, recs []protocol.Record) {
+	if b.n.standingOf(peer) == mesh.Inside {
+		return
+	}
+	for i := range recs {
+		if recs[i].Kind != protocol.KindMessage {
+			continue
+		}
+		env, err := protocol.DecodeBody[protocol.Envelope](&recs[i])
+		if err != nil {
+			continue
+		}
+		for _, ref := range env.AllBlobs() {
+			b.mu.Lock()
+			if b.shown[peer] == nil {
+				b.shown[peer] = map[string]bool{}
+			}
+			b.shown[peer][ref.SHA256] = true
+			b.mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/aster-mesh/aster/node/bridge"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+)
+
+// lineEnvelope is what an outbox line says, as a message. Not keep: the line is not for the journal.
+func (n *Node) lineEnvelope(agent protocol.AgentID, line bridge.Line) (env protocol.Envelope, keep bool, err error) {
+	env = protocol.Envelope{ID: line.MsgID, To: line.To, Re: line.Re, NoWake: line.NoWake}
+	text := func(name, s string) json.RawMessage { return protocol.EncodeBody(map[string]string{name: s}) }
+	switch line.Kind {
+	case bridge.KindNone:
+		return env, false, nil
+	case bridge.KindSay:
+		env.Intent, env.Value = protocol.AgentText, text("text", line.Text)
+	case bridge.KindRunStart:
+		env.Intent, env.Run, env.Value = "RUN_STARTED", line.Run, text("runId", line.Run)
+	case bridge.KindRunFinish:
+		env.Intent, env.Run, env.Value = "RUN_FINISHED", line.Run, protocol.EncodeBody(map[string]json.RawMessage{"outcome": orNull(line.Outcome)})
+	case bridge.KindStep:
+		env.Intent, env.Value = "STEP_STARTED", text("stepName", line.Text)
+	case bridge.KindStepDone:
+		env.Intent, env.Value = "STEP_FINISHED", text("stepName", line.Text)
+	case bridge.KindTool:
+		env.Intent, env.Value = protocol.ToolCall, text("toolCallName", line.Text)
+	case bridge.KindFrame:
+		return n.lineFrame(agent, line)
+	case bridge.KindMessage:
+		env.Intent, env.Value = line.Intent, line.Value
+	}
+	return env, true, nil
+}
+
+// lineFrame reads a whole frame of the contract, under the same rules as one from a socket.
+func (n *Node) lineFrame(agent protocol.AgentID, line bridge.Line) (protocol.Envelope, bool, error) {
+	f, no := asterism.Decode(line.Frame, protocol.FrameBytesMax)
+	if no != nil {
+		return protocol.Envelope{}, false, no
+	}
+	if protocol.Lookup(f.Intent()).Keeping != protocol.Kept {
+		return protocol.Envelope{}, false, protocol.Refuse(protocol.CodeUnknownIntent, "%s is not for an outbox", "write what is to be kept: messages, steps, runs", string(f.Intent()))
+	}
+	env, no := f.Envelope(asterism.Sender{ID: agent, Source: protocol.SourceAgent}, line.MsgID)
+	if no != nil {
+		return protocol.Envelope{}, false, no
+	}
+	return env, true, nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// enableFiles serves the folders of agents: the node's own, and every agent here whose folder somebody made.
+func (n *Node) enableFiles() {
+	agents := map[protocol.AgentID]bool{}
+	_ = n.loop.call(n.ctx, func() {
+		agents[n.loop.own()] = true
+		for _, p := range n.loop.core.Presences(n.loop.now) {
+			if _, err := os.Stat(bridge.FolderOf(n.home.path("agents"), p.Agent)); err == nil {
+				agents[p.Agent] = true
+			}
+		}
+	})
+	entries, err := os.ReadDir(n.home.path("agents"))
+	if err == nil {
+		for _, e := range entries {
+			if id := protocol.AgentID(e.Name()); e.IsDir() && protocol.CheckAgentID(id) == nil && bridge.FolderOf(n.home.path("agents"), id) == filepath.Join(n.home.path("agents"), e.Name()) {
+				agents[id] = true
+			}
+		}
+	}
+	for id := range agents {
+		if err := n.bridge.Enable(id); err != nil {
+			n.log.Warn("agent's folder not served", "agent", id, "err", err)
+		}
+	}
+}

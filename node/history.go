@@ -1,0 +1,81 @@
+package node
+
+import (
+	"encoding/json"
+
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+)
+
+// historyMessages bounds what a new connection is shown unasked: a page, not everything (fault B50).
+const historyMessages = 4 * asterism.HistoryPerChannel
+
+// history is what a new socket sees of the past: a board the last messages of all, an agent those it said or got.
+func (n *Node) history(agent protocol.AgentID) asterism.History {
+	found, err := n.store.Messages(journal.Query{Agent: agent, Limit: historyMessages, Newest: true})
+	if err != nil {
+		n.log.Error("history not readable", "err", err)
+		return asterism.History{}
+	}
+	return asterism.History{Channels: channels(found)}
+}
+
+// channels groups messages by their sender, oldest first (wire 5.4: an agent's channel is named after it; a person's
+// words stand in the channel of whom they were said to).
+func channels(newest []journal.Message) []asterism.Channel {
+	at := map[string]int{}
+	var out []asterism.Channel
+	for i := len(newest) - 1; i >= 0; i-- {
+		m := &newest[i]
+		key := string(m.Envelope.From)
+		if key == "" {
+			key = string(m.Envelope.To)
+		}
+		if key == "" {
+			key = "_"
+		}
+		c, ok := at[key]
+		if !ok {
+			c = len(out)
+			at[key] = c
+			out = append(out, asterism.Channel{Key: key})
+		}
+		out[c].Events = append(out[c].Events, asterism.Event{Env: &m.Envelope, At: m.Wall})
+		out[c].Total++
+	}
+	return out
+}
+
+// channelHistory answers RequestChannelHistory, to boards and agents alike (fault KC20).
+func (s *socket) channelHistory(f *asterism.Frame, sender asterism.Sender) {
+	var v struct {
+		ChannelKey string `json:"channelKey"`
+		BeforeTs   int64  `json:"beforeTs"`
+		Limit      int    `json:"limit"`
+	}
+	if json.Unmarshal(f.Value, &v) != nil || v.ChannelKey == "" {
+		s.refuse(f, protocol.Refuse(protocol.CodeWrongType, "RequestChannelHistory needs value.channelKey, a channel's name", ""))
+		return
+	}
+	if v.Limit < 1 || v.Limit > 1000 {
+		v.Limit = asterism.HistoryPerChannel
+	}
+	found, err := s.n.store.Messages(journal.Query{From: protocol.AgentID(v.ChannelKey), Limit: 1000, Newest: true})
+	if err != nil {
+		s.n.log.Error("channel not readable", "err", err)
+		s.refuse(f, protocol.Refuse(protocol.CodeBadFrame, "the channel could not be read", "ask again"))
+		return
+	}
+	page := asterism.ChannelPage{Key: v.ChannelKey, Before: v.BeforeTs > 0}
+	for i := len(found) - 1; i >= 0; i-- {
+		if v.BeforeTs == 0 || found[i].Wall < v.BeforeTs {
+			page.Events = append(page.Events, asterism.Event{Env: &found[i].Envelope, At: found[i].Wall})
+		}
+	}
+	if rest := len(page.Events) - v.Limit; rest > 0 {
+		page.Events, page.Earlier = page.Events[rest:], rest
+	}
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() { s.conn.Send(l.enc.ChannelHistory(l.now, page)) })
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+)
+
+// sendPresence tells a peer how our agents are: an inside member all of them; an outside member, which takes no part in
+// gossip, those it may address (DESIGN 4 Scopes).
+func (l *loop) sendPresence(peer protocol.PeerID) {
+	l.presenceCount++
+	if l.n.standingOf(peer) == mesh.Inside {
+		f := meshwire.Presence{Start: l.n.startID, Counter: l.presenceCount}
+		for _, p := range l.core.Presences(l.now) {
+			f.Agents = append(f.Agents, presenceFrame(&p))
+		}
+		l.sendTo(peer, f)
+		return
+	}
+	f := meshwire.Roster{Counter: l.presenceCount}
+	for _, k := range l.core.Agents(l.now) {
+		if k.Home != peer && l.mayBeShown(&k) {
+			f.Agents = append(f.Agents, meshwire.RosterAgent{AgentPresence: presenceFrame(&k.Presence), Home: k.Home, NodeName: l.n.nameOf(k.Home)})
+		}
+	}
+	for _, m := range l.roster().Members() {
+		if m.Inside && !m.Revoked {
+			_, linked := l.peers[m.Peer]
+			f.Nodes = append(f.Nodes, meshwire.RosterNode{Peer: m.Peer, Name: m.Name, Role: m.Role, Online: linked || m.Peer == l.n.home.peer})
+		}
+	}
+	l.sendTo(peer, f)
+}
+
+// mayBeShown: an outsider sees main, whom it may always address, and nobody else of the inside by this way; agents that
+// wrote to it are known to it by its own logs.
+func (l *loop) mayBeShown(k *hub.Known) bool { return k.Role == protocol.RoleMain }
+
+func presenceFrame(p *hub.Presence) meshwire.AgentPresence {
+	f := meshwire.AgentPresence{
+		ID: p.Agent, Name: p.Name, Role: p.Role, State: p.State, Unread: p.Unread, Wakes: p.Wakes,
+		Doing: protocol.CutText(p.Doing, protocol.ShortTextBytesMax), Attached: p.Attached,
+	}
+	if !p.Since.IsZero() {
+		f.SinceMillis = p.Since.UnixMilli()
+	}
+	return f
+}
+
+func presenceOf(f *meshwire.AgentPresence, home protocol.PeerID) hub.Presence {
+	p := hub.Presence{
+		Agent: f.ID, Name: f.Name, Role: f.Role, Home: home, State: f.State, Wakes: f.Wakes, Doing: f.Doing,
+		Unread: f.Unread, Attached: f.Attached,
+	}
+	if f.SinceMillis != 0 {
+		p.Since = time.UnixMilli(f.SinceMillis)
+	}
+	return p
+}
+
+// presence takes a peer's word on its own agents; an older one than we have is a replay and is dropped.
+func (l *loop) presence(from protocol.PeerID, p *peerState, f meshwire.Presence) {
+	if older(f.Start, f.Counter, p.start, p.counter) {
+		return
+	}
+	if f.Start != p.start || f.Counter != p.counter {
+		p.agents = nil
+	}
+	p.start, p.counter = f.Start, f.Counter
+	for i := range f.Agents {
+		a := presenceOf(&f.Agents[i], from)
+		if a.Role == protocol.RoleMain && from != l.mainPeer() {
+			a.Role = protocol.RoleLocal
+		}
+		p.agents = append(p.agents, a)
+	}
+	if !f.More {
+		l.core.Step(l.now, hub.PeerPresence{Peer: from, Agents: p.agents})
+	}
+}
+
+func older(start protocol.Start, counter uint64, than protocol.Start, thanCounter uint64) bool {
+	if start.At != than.At {
+		return start.At < than.At
+	}
+	return start == than && counter < thanCounter
+}
+
+func (l *loop) mainPeer() protocol.PeerID { return l.roster().Term().Peer }
+
+// rosterFrom is what an inside member shows to this node, which is outside. Who is main is heard here, since the term's
+// record lies in a log of the inside.
+func (l *loop) rosterFrom(from protocol.PeerID, p *peerState, f meshwire.Roster) {
+	if l.inside() || l.n.standingOf(from) != mesh.Inside {
+		return
+	}
+	if f.Counter < p.counter {
+		return
+	}
+	if f.Counter != p.counter {
+		p.agents = nil
+	}
+	p.counter = f.Counter
+	for i := range f.Agents {
+		a := &f.Agents[i]
+		p.agents = append(p.agents, presenceOf(&a.AgentPresence, a.Home))
+		if a.Role == protocol.RoleMain {
+			l.core.Step(l.now, hub.Term{TermBody: protocol.TermBody{Number: 1, Peer: a.Home, Agent: a.ID}})
+		}
+	}
+	for _, node := range f.Nodes {
+		l.heardNames[node.Peer] = node.Name
+	}
+	if !f.More {
+		l.core.Step(l.now, hub.PeerPresence{Peer: from, Agents: p.agents})
+		l.publishNames()
+	}
+}
+
+func (l *loop) inside() bool { return l.n.role().Inside() }
+
+// liveCopy passes a live frame to sockets here.
+func (l *loop) liveCopy(o hub.LiveCopy) {
+	if o.Board {
+		l.toBoards(o.Frame, 0)
+		return
+	}
+	for _, id := range o.Conns {
+		if s := l.sockets[id]; s != nil {
+			s.conn.Send(o.Frame)
+		}
+	}
+}
+
+// liveOut passes a live frame to other nodes. Under load they are the first to go (DESIGN 4 Kept or live).
+func (l *loop) liveOut(o hub.LiveOut) {
+	f := meshwire.Live{Agent: o.From, Kind: liveFrame, Frame: protocol.EncodeBody(liveBody{o.To, o.Frame})}
+	for peer := range l.peers {
+		if o.Home != "" && peer != o.Home || o.Home == "" && l.n.standingOf(peer) != mesh.Inside {
+			continue
+		}
+		if l.n.mesh.Queued(peer) < protocol.LinkQueueBytesMax/8 {
+			l.sendTo(peer, f)
+		}
+	}
+}
+
+type liveBody struct {
+	To    protocol.AgentID `json:"to,omitempty"`
+	Frame json.RawMessage  `json:"frame"`
+}
+
+// liveFrom takes a live frame of another node: its agents may speak through it, nobody else's.
+func (l *loop) liveFrom(from protocol.PeerID, f meshwire.Live) {
+	switch f.Kind {
+	case liveFrame:
+		var body liveBody
+		k, ok := l.core.Agent(f.Agent)
+		if !ok || k.Home != from || json.Unmarshal(f.Frame, &body) != nil || !json.Valid(body.Frame) {
+			return
+		}
+		if body.To == "" {
+			l.toBoards(body.Frame, 0)
+			return
+		}
+		l.core.Step(l.now, hub.SayLive{As: f.Agent, To: body.To, Frame: body.Frame})
+	case liveDelivered, liveKept:
+		var ref liveRef
+		k, ok := l.core.Agent(f.Agent)
+		if !ok || k.Home != from || json.Unmarshal(f.Frame, &ref) != nil {
+			return
+		}
+		log, err := protocol.ParseLogID(ref.Log)
+		if err != nil || log.Peer != l.n.home.peer {
+			return
+		}
+		l.core.Step(l.now, hub.DeliveredElsewhere{Ref: hub.Ref{Log: log, Seq: ref.Seq}, Agent: f.Agent, Kept: f.Kind == liveKept})
+	}
+}

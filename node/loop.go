@@ -1,0 +1,349 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// jobsMax is how many inputs may wait for the loop; above it senders wait, which is their back-pressure.
+const jobsMax = 4096
+
+// loop owns the node's changing state. Everything below is touched by its goroutine alone; others post jobs.
+//
+// One turn: take what waits, Step each, make all of it durable with one sync, then let the consequences out. Nothing
+// leaves before the sync that covers it (promise 1).
+type loop struct {
+	// Fixed at creation.
+	n    *Node
+	log  *slog.Logger
+	jobs chan func() // capacity jobsMax: full means that senders wait; never closed
+
+	// Owned by run.
+	now   time.Time
+	core  *hub.Core
+	rep   *replica.Replica
+	store *journal.Journal
+	board *board.State
+	chain map[protocol.LogID]protocol.Hash // head of each log of this start
+
+	foreign       []journal.Entry                      // of this turn: records of other nodes, in order
+	fresh         map[protocol.LogID][]protocol.Record // what this turn made durable, for pushing without a read
+	from          map[protocol.LogID]protocol.PeerID   // who sent them, so that they are not sent back
+	tokens        map[hub.Token]func(hub.Told)
+	lastTok       hub.Token
+	recent        recentMessages
+	sockets       map[hub.ConnID]*socket
+	enc           *asterism.Encoder
+	peers         map[protocol.PeerID]*peerState
+	lastSeen      map[protocol.PeerID]time.Time
+	addrs         map[protocol.PeerID]meshwire.Addrs // newest signed list of each member
+	presenceCount uint64
+	heardNames    names // of nodes that only others told of
+	tierWait      map[hub.Ref][]tierWaiter
+
+	values map[string][]byte // to commit this turn, beside what the hub wants
+	after  []func()          // to run once this turn is durable
+
+	membersDirty bool
+	saved        time.Time // last board checkpoint
+	savedAt      uint64
+	pos          uint64 // last position
+}
+
+// post gives the loop a job. It waits while the loop is behind, and gives up with ctx.
+func (l *loop) post(ctx context.Context, job func()) error {
+	select {
+	case l.jobs <- job:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.n.done:
+		return errStopping
+	}
+}
+
+// call runs f in the loop and waits for it; f sees a consistent state and must not block.
+func (l *loop) call(ctx context.Context, f func()) error {
+	ran := make(chan struct{})
+	if err := l.post(ctx, func() { f(); close(ran) }); err != nil {
+		return err
+	}
+	select {
+	case <-ran:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.n.done:
+		return errStopping
+	}
+}
+
+// askOr is ask for an input that is made in the loop and may turn out to be refused there.
+func (l *loop) askOr(ctx context.Context, input func(hub.Token) (hub.Input, error)) (hub.Told, error) {
+	var failed error
+	told, err := l.ask(ctx, func(t hub.Token) hub.Input {
+		in, err := input(t)
+		if err == nil {
+			return in
+		}
+		failed = err
+		return hub.Unwait{Token: t} // nothing happens; the token is answered below
+	})
+	if failed != nil {
+		return told, failed
+	}
+	return told, err
+}
+
+// ask steps an input that answers a token and waits for the answer, which comes after the commit.
+func (l *loop) ask(ctx context.Context, input func(hub.Token) hub.Input) (hub.Told, error) {
+	answer := make(chan hub.Told, 1)
+	var token hub.Token
+	err := l.post(ctx, func() {
+		token = l.expect(func(t hub.Told) { answer <- t })
+		in := input(token)
+		l.core.Step(l.now, in)
+		if _, nothing := in.(hub.Unwait); nothing {
+			delete(l.tokens, token)
+			answer <- hub.Told{}
+		}
+	})
+	if err != nil {
+		return hub.Told{}, err
+	}
+	select {
+	case t := <-answer:
+		if t.Refusal != nil {
+			return t, t.Refusal
+		}
+		return t, nil
+	case <-ctx.Done():
+		// The loop's own job reads token after the post above, so order holds.
+		_ = l.post(context.WithoutCancel(ctx), func() {
+			delete(l.tokens, token)
+			l.core.Step(l.now, hub.Unwait{Token: token})
+		})
+		return hub.Told{}, context.Cause(ctx)
+	case <-l.n.done:
+		return hub.Told{}, errStopping
+	}
+}
+
+func (l *loop) expect(f func(hub.Told)) hub.Token {
+	l.lastTok++
+	l.tokens[l.lastTok] = f
+	return l.lastTok
+}
+
+// run is the loop. It returns when ctx ends, after a last commit, or with the store's error.
+func (l *loop) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			l.now = time.Now()
+			l.drain()
+			if err := l.finish(); err != nil {
+				return err
+			}
+			return l.checkpoint()
+		case job := <-l.jobs:
+			l.now = time.Now()
+			job()
+			l.drain()
+		case <-timer.C:
+			l.now = time.Now()
+		}
+		if at := l.core.Next(); !at.IsZero() && !l.now.Before(at) {
+			l.core.Step(l.now, hub.Tick{})
+		}
+		if err := l.finish(); err != nil {
+			return err
+		}
+		if due := l.checkpointDue(); l.pos-l.savedAt >= checkpointRecords || !due.IsZero() && !l.now.Before(due) {
+			if err := l.checkpoint(); err != nil {
+				return err
+			}
+		}
+		timer.Reset(l.pause())
+	}
+}
+
+// drain takes what waits already, so that one sync serves many.
+func (l *loop) drain() {
+	for range protocol.CommitRecordsMax / 2 {
+		select {
+		case job := <-l.jobs:
+			job()
+		default:
+			return
+		}
+		if len(l.foreign) >= protocol.CommitRecordsMax {
+			return
+		}
+	}
+}
+
+// pause is how long the loop may sleep when nobody posts anything.
+func (l *loop) pause() time.Duration {
+	next := l.now.Add(time.Hour)
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue()} {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	return max(time.Until(next), 0)
+}
+
+// finish makes a turn durable and lets its consequences out.
+func (l *loop) finish() error {
+	for {
+		rd := l.core.Ready(l.now)
+		entries := append(l.foreign, l.sign(rd.Drafts)...)
+		l.foreign = nil
+		for k, v := range rd.Values {
+			l.value(k, v)
+		}
+		if len(entries)+len(rd.Tiers)+len(l.values) > 0 {
+			if err := l.commit(entries, rd); err != nil {
+				return err
+			}
+		}
+		for _, f := range l.after {
+			f()
+		}
+		l.after = nil
+		for _, o := range rd.Out {
+			l.out(o)
+		}
+		l.replicate()
+		if !l.membersDirty {
+			return nil
+		}
+		l.membersDirty = false
+		l.membersChanged()
+	}
+}
+
+// sign completes drafts: each record's predecessor, its hash, and a signature on the last of each log.
+func (l *loop) sign(drafts []hub.Draft) []journal.Entry {
+	out := make([]journal.Entry, len(drafts))
+	last := map[protocol.LogID]int{}
+	for i := range drafts {
+		rec := drafts[i].Record
+		rec.Prev = l.chain[rec.Log]
+		h := rec.Hash()
+		l.chain[rec.Log] = h
+		last[rec.Log] = i
+		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
+	}
+	for _, i := range last {
+		out[i].Record.Sign(l.n.home.key)
+	}
+	return out
+}
+
+// commit is the one place where anything becomes durable.
+func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
+	b := journal.Batch{Entries: entries, Values: l.values}
+	l.values = nil
+	for _, p := range rd.Inbox {
+		b.Inbox = append(b.Inbox, journal.InboxPut{Agent: p.Agent, Log: p.Ref.Log, Seq: p.Ref.Seq})
+	}
+	for _, t := range rd.Tiers {
+		b.Tiers = append(b.Tiers, journal.TierPut{Log: t.Ref.Log, Seq: t.Ref.Seq, Tier: t.Tier, Agent: t.Agent, At: t.At, Wall: t.Wall, By: t.By, Reason: t.Reason})
+	}
+	first, err := l.store.Commit(b)
+	if err != nil {
+		return fmt.Errorf("commit %d records: %w", len(entries), err)
+	}
+	commits := map[protocol.LogID]*replica.Commit{}
+	for i := range entries {
+		e := &entries[i]
+		l.pos = first + uint64(i)
+		c := commits[e.Record.Log]
+		if c == nil {
+			c = &replica.Commit{Log: e.Record.Log, From: l.from[e.Record.Log]}
+			commits[e.Record.Log] = c
+		}
+		c.Seq, c.Hash, c.Bytes = e.Record.Seq, e.Hash, c.Bytes+recordBytes(&e.Record)
+		l.fresh[e.Record.Log] = append(l.fresh[e.Record.Log], e.Record)
+		l.fold(l.pos, &e.Record, e.Envelope)
+		if e.Envelope != nil {
+			l.recent.put(hub.Ref{Log: e.Record.Log, Seq: e.Record.Seq}, l.pos, &e.Record, e.Envelope)
+		}
+	}
+	for _, c := range commits {
+		l.rep.Committed(l.now, *c)
+	}
+	clear(l.from)
+	return nil
+}
+
+// recordBytes is what a record weighs on a link: its body and about 120 bytes round it.
+func recordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120 }
+
+// roster is who belongs to the mesh, as the board's fold knows it.
+func (l *loop) roster() *member.Roster { return l.board.Roster() }
+
+// fold lets the views see a record that is durable.
+func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
+	if err := l.board.Apply(r, env); err != nil {
+		l.log.Error("record not folded", "log", r.Log.String(), "seq", r.Seq, "err", err)
+	}
+	switch r.Kind {
+	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm:
+		l.membersDirty = true
+	}
+	l.taskChanged(r, env)
+}
+
+// Values in the store, by prefix.
+const keyInvite = "invite/"
+
+// value puts a named value into this turn's commit.
+func (l *loop) value(key string, v []byte) {
+	if l.values == nil {
+		l.values = map[string][]byte{}
+	}
+	l.values[key] = v
+}
+
+// checkpointRecords and checkpointEvery bound what a start must fold anew (DESIGN 4 Start).
+const (
+	checkpointRecords = 10_000
+	checkpointEvery   = 30 * time.Second
+)
+
+// boardCheckpoint names the stored fold.
+const boardCheckpoint = "board"
+
+func (l *loop) checkpointDue() time.Time {
+	if l.pos == l.savedAt {
+		return time.Time{}
+	}
+	return l.saved.Add(checkpointEvery)
+}
+
+func (l *loop) checkpoint() error {
+	if l.pos == l.savedAt {
+		return nil
+	}
+	if err := l.store.SaveCheckpoint(boardCheckpoint, l.pos, l.board.Encode()); err != nil {
+		return fmt.Errorf("checkpoint of the board: %w", err)
+	}
+	l.saved, l.savedAt = l.now, l.pos
+	return nil
+}

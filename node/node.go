@@ -1,0 +1,214 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aster-mesh/aster/board/web"
+	"github.com/aster-mesh/aster/node/bridge"
+	"github.com/aster-mesh/aster/node/gossip"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Node is one running node. Run makes it; its methods are the board's Backend and may be called from any goroutine.
+type Node struct {
+	// Fixed before anything runs.
+	cfg      Config
+	log      *slog.Logger
+	home     *home // mesh is the loop's to change
+	store    *journal.Journal
+	loop     *loop
+	mesh     *mesh.Mesh
+	gossip   *gossip.Gossip // nil on an outside node
+	web      *web.Server
+	bridge   *bridge.Bridge
+	runner   *runner // nil without [worker] command
+	blobs    *blobs
+	pages    *pages
+	startID  protocol.Start
+	began    time.Time
+	token    string
+	boardURL string
+
+	ctx  context.Context // ends when the node is to stop
+	done <-chan struct{} // of ctx
+	stop context.CancelCauseFunc
+	wait sync.WaitGroup // sockets, subscriptions and whatever else was started by a request
+
+	standings  atomic.Pointer[standings]
+	names      atomic.Pointer[names]
+	ownRole    atomic.Value // protocol.Role
+	replicated sync.Map     // protocol.LogID of ours → uint64
+	skews      sync.Map     // protocol.PeerID → time.Duration
+	alive      sync.Map     // protocol.PeerID → gossip's word
+	connIDs    atomic.Uint64
+	warnings   warnings
+}
+
+var _ web.Backend = (*Node)(nil)
+
+// mail tells adapters of an agent here that its inbox has grown.
+func (n *Node) mail(agent protocol.AgentID) {
+	n.bridge.Notify(agent)
+	if n.runner != nil && protocol.FoldAgentID(n.runner.agent) == protocol.FoldAgentID(agent) {
+		notify(n.runner.wake)
+	}
+}
+
+// later runs f after d unless the node stops first.
+func (n *Node) later(d time.Duration, f func()) {
+	n.wait.Add(1)
+	go func() {
+		defer n.wait.Done()
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			f()
+		case <-n.done:
+		}
+	}()
+}
+
+// warnings are what a person should know, one line a kind, shown by status and the board until the process ends.
+type warnings struct {
+	mu    sync.Mutex
+	lines map[string]string
+}
+
+func (w *warnings) set(kind, line string) (fresh bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines == nil {
+		w.lines = map[string]string{}
+	}
+	fresh = w.lines[kind] != line
+	w.lines[kind] = line
+	return fresh
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, l := range w.lines {
+		out = append(out, l)
+	}
+	return out
+}
+
+func (l *loop) warn(kind, line string) {
+	if l.n.warnings.set(kind, line) {
+		l.log.Warn(line, "kind", kind)
+	}
+}
+
+// Shutdown implements web.Members.
+func (n *Node) Shutdown(context.Context) error {
+	n.later(100*time.Millisecond, func() { n.stop(errDown) }) // the answer leaves first
+	return nil
+}
+
+var errDown = errors.New("asked to stop")
+
+// streams is the mesh as gossip sees it.
+type streams struct{ m *mesh.Mesh }
+
+func (s streams) Open(ctx context.Context, to protocol.PeerID) (gossip.Stream, error) {
+	return s.m.OpenStream(ctx, to, mesh.Gossip)
+}
+
+// onGossip notes what gossip says of the others' liveness.
+func (n *Node) onGossip(members []gossip.Member) {
+	changed := false
+	for _, m := range members {
+		old, _ := n.alive.Swap(m.Peer, string(m.State))
+		changed = changed || old != string(m.State)
+	}
+	if changed {
+		_ = n.loop.post(n.ctx, n.loop.peersChanged)
+	}
+}
+
+func (n *Node) aliveness() map[protocol.PeerID]string {
+	out := map[protocol.PeerID]string{}
+	n.alive.Range(func(p, word any) bool {
+		out[p.(protocol.PeerID)] = word.(string)
+		return true
+	})
+	return out
+}
+
+func (n *Node) gossipPeers(peers []mesh.Peer) {
+	if n.gossip == nil {
+		return
+	}
+	for _, p := range peers {
+		if n.standingOf(p.ID) == mesh.Inside {
+			n.gossip.Join(p.ID)
+		}
+	}
+}
+
+// submitLine commits a line of an agent's outbox together with the cursor behind it.
+func (n *Node) submitLine(ctx context.Context, agent protocol.AgentID, line bridge.Line, cursorKey string, cursor []byte) error {
+	values := map[string][]byte{cursorKey: cursor}
+	env, keep, err := n.lineEnvelope(agent, line)
+	if err != nil {
+		return err
+	}
+	if !keep {
+		done := make(chan struct{})
+		if err := n.loop.post(ctx, func() {
+			for k, v := range values {
+				n.loop.value(k, v)
+			}
+			n.loop.after = append(n.loop.after, func() { close(done) })
+		}); err != nil {
+			return err
+		}
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-n.done:
+			return errStopping
+		}
+	}
+	if refusal := n.full(); refusal != nil {
+		return refusal
+	}
+	if err := n.spill(ctx, &env); err != nil {
+		return err
+	}
+	_, err = n.loop.ask(ctx, func(t hub.Token) hub.Input {
+		return n.loop.said(hub.Say{As: agent, Env: env, Values: values, Token: t, BindAs: "files"})
+	})
+	return err
+}
+
+// inboxItems implements bridge.Config.Unread.
+func (n *Node) inboxItems(agent protocol.AgentID, after uint64, limit int) ([]bridge.Item, error) {
+	rows, err := n.store.Inbox(agent, journal.InboxQuery{All: true, After: after, Limit: limit})
+	if err != nil {
+		return nil, fmt.Errorf("inbox of %s: %w", agent, err)
+	}
+	out := make([]bridge.Item, 0, len(rows))
+	for i := range rows {
+		env := rows[i].Message.Envelope
+		if err := n.fill(&env); err != nil {
+			return nil, err
+		}
+		out = append(out, bridge.Item{Pos: rows[i].Message.Pos, At: rows[i].Message.Wall, Envelope: env})
+	}
+	return out, nil
+}

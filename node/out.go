@@ -1,0 +1,285 @@
+package node
+
+import (
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/link"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+)
+
+// out lets one consequence out. What it says is durable by now.
+func (l *loop) out(o hub.Out) {
+	switch o := o.(type) {
+	case hub.Deliver:
+		l.deliver(o)
+	case hub.Copy:
+		l.copy(o)
+	case hub.TierReached:
+		l.tier(o)
+	case hub.Told:
+		if f := l.tokens[o.Token]; f != nil {
+			delete(l.tokens, o.Token)
+			f(o)
+		}
+	case hub.Refused:
+		l.refused(o)
+	case hub.LiveCopy:
+		l.liveCopy(o)
+	case hub.LiveOut:
+		l.liveOut(o)
+	case hub.HintDelivered:
+		l.sendTo(o.Home, hintFrame(o))
+	case hub.QueuedNotice:
+		l.queued(o)
+	case hub.Roster:
+		l.rosterOut(o)
+	case hub.Replaced:
+		l.replaced(o)
+	case hub.PresenceChanged:
+		for peer := range l.peers {
+			l.sendPresence(peer)
+		}
+		l.agentsChanged()
+	case hub.Mail:
+		l.n.mail(o.Agent)
+	case hub.MainChanged:
+		l.toBoards(l.enc.MainChanged(l.now, o.Agent), 0)
+	}
+}
+
+// deliver writes a message to a socket and notes its place, so that the pong behind it tells that it was read.
+func (l *loop) deliver(o hub.Deliver) {
+	s := l.sockets[o.Conn]
+	if s == nil {
+		return
+	}
+	env, wall := o.Env, l.now.UnixMilli()
+	if env == nil {
+		if m := l.recent.get(o.Ref); m != nil {
+			env, wall = m.env, m.wall
+		} else if m, ok, err := l.store.Message(o.Ref.Log, o.Ref.Seq); err == nil && ok {
+			env, wall = &m.Envelope, m.Wall
+		} else {
+			l.log.Error("unread message not readable", "log", o.Ref.Log.String(), "seq", o.Ref.Seq, "err", err)
+			return
+		}
+	}
+	if env.ValueBlob != nil {
+		whole := *env
+		if err := l.n.fill(&whole); err != nil {
+			l.log.Error("value not readable", "err", err)
+			return
+		}
+		env = &whole
+	}
+	seq, ok := s.conn.SendCounted(asterism.AppendDelivery(make([]byte, 0, len(env.Value)+384), env, wall))
+	if !ok {
+		return
+	}
+	s.sent = append(s.sent, sentFrame{seq, o.Ref})
+	s.conn.Probe()
+}
+
+// copy shows a message to boards and pages.
+func (l *loop) copy(o hub.Copy) {
+	if m := l.recent.get(o.Ref); m != nil {
+		m.conn = o.Except
+		if l.n.pages.watched() {
+			l.n.pages.publish(api.Event{Type: "message", Pos: m.pos, Message: l.messageOf(m)})
+		}
+	}
+	if len(l.core.Boards()) > 0 {
+		l.toBoards(asterism.AppendDelivery(nil, o.Env, l.now.UnixMilli()), o.Except)
+	}
+}
+
+// messageOf is the API's view of a recent message.
+func (l *loop) messageOf(m *recentMessage) *api.Message {
+	tiers := append([]api.TierAt{{Tier: protocol.Logged, At: m.wall, By: m.ref.Log.Peer}}, m.tiers...)
+	if l.n.replicatedHas(m.ref.Log, m.ref.Seq) {
+		tiers = addTier(tiers, api.TierAt{Tier: protocol.Replicated})
+	}
+	sortTiers(tiers)
+	return &api.Message{
+		Pos: m.pos, Short: shortOf(m.env), At: m.wall, Node: m.ref.Log.Peer, NodeName: l.n.nameOf(m.ref.Log.Peer),
+		Log: m.ref.Log.String(), Seq: m.ref.Seq, Doubt: l.n.doubt(m.ref.Log.Peer), Envelope: *m.env, Text: l.n.textOf(m.env), Tiers: tiers,
+	}
+}
+
+func (l *loop) toBoards(frame []byte, except hub.ConnID) {
+	boards := l.core.Boards()
+	if len(boards) == 0 {
+		return
+	}
+	p, err := link.Prepare(frame)
+	if err != nil {
+		l.log.Error("frame for boards not prepared", "err", err)
+		return
+	}
+	for _, id := range boards {
+		if s := l.sockets[id]; s != nil && id != except {
+			s.conn.SendPrepared(p)
+		}
+	}
+}
+
+// tier tells whoever should know that a message came further: its sender's sockets, waiters, pages.
+func (l *loop) tier(o hub.TierReached) {
+	if !o.Delivered && !o.Kept {
+		l.wakeTier(o.Ref, o.Tier)
+	}
+	m := l.recent.get(o.Ref)
+	if m == nil {
+		if o.Ref.Log.Peer != l.n.home.peer && !l.n.pages.watched() {
+			return
+		}
+		stored, ok, err := l.store.Message(o.Ref.Log, o.Ref.Seq)
+		if err != nil || !ok {
+			return // a receipt, a binding: nobody waits for their tiers
+		}
+		m = &recentMessage{pos: stored.Pos, ref: o.Ref, wall: stored.Wall, env: &stored.Envelope, tiers: l.n.message(&stored).Tiers}
+	} else if !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
+		m.tiers = addTier(m.tiers, api.TierAt{Tier: o.Tier, At: l.now.UnixMilli(), Agent: o.Agent, Reason: o.Reason})
+	}
+	if o.Ref.Log.Peer == l.n.home.peer {
+		l.tellSender(o, m)
+	}
+	if l.n.pages.watched() && !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
+		l.n.pages.publish(api.Event{Type: "tiers", MsgID: m.env.ID, From: m.env.From, Tiers: l.messageOf(m).Tiers})
+	}
+}
+
+// tellSender writes what the contract's table of facts says (DESIGN 6) to the sockets of whoever sent the message.
+func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
+	conns := l.core.Conns(m.env.From)
+	if m.env.From == "" && m.conn != 0 {
+		conns = []hub.ConnID{m.conn}
+	}
+	by := o.Agent
+	if by == "" {
+		by = m.env.To
+	}
+	for _, id := range conns {
+		s := l.sockets[id]
+		if s == nil {
+			continue
+		}
+		switch {
+		case o.Delivered:
+			s.conn.Send(l.enc.Ack(l.now, m.env.From, asterism.Ack{For: m.env.ID, Kind: asterism.KindDelivered, From: by}))
+		case o.Kept:
+			s.conn.Send(l.enc.AckProcessed(l.now, m.env.From, asterism.Processed{From: asterism.Sender{ID: by}, For: m.env.ID, Tier: "delivered-persist"}))
+		case o.Tier == protocol.Processed:
+			s.conn.Send(l.enc.AckProcessed(l.now, m.env.From, asterism.Processed{From: asterism.Sender{ID: by}, For: m.env.ID}))
+		case o.Tier == protocol.Refused:
+			msg := m.env.ID
+			s.conn.Send(l.enc.RelayUnreachable(l.now, m.env.From, asterism.Unreachable{
+				MsgID: &msg, TargetAgentID: m.env.To, LastError: asterism.UnreachableAbsent, Reason: o.Reason}))
+		}
+		if l.core.WantsTiers(id) && !o.Delivered && !o.Kept {
+			s.conn.Send(l.enc.Ack(l.now, m.env.From, asterism.Ack{For: m.env.ID, Kind: string(o.Tier), From: by, Reason: o.Reason}))
+		}
+	}
+}
+
+// repeatAck gives the sender of a repeat the receipt that the first copy has.
+func (l *loop) repeatAck(s *socket, t hub.Told) {
+	m, ok, err := l.store.Message(t.Ref.Log, t.Ref.Seq)
+	if err != nil || !ok {
+		return
+	}
+	for _, tier := range m.Tiers {
+		switch tier.Tier {
+		case protocol.Persisted:
+			s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: asterism.KindDelivered, From: m.Envelope.To}))
+		case protocol.Processed:
+			s.conn.Send(l.enc.AckProcessed(l.now, m.Envelope.From, asterism.Processed{From: asterism.Sender{ID: m.Envelope.To}, For: t.ID}))
+		}
+	}
+}
+
+// refused tells a socket that its message was not let in: in the contract's words for a dead message, and in ours.
+func (l *loop) refused(o hub.Refused) {
+	s := l.sockets[o.Conn]
+	if s == nil {
+		return
+	}
+	if o.Env.To != "" {
+		msg := o.Env.ID
+		s.conn.Send(l.enc.RelayUnreachable(l.now, o.Env.From, asterism.Unreachable{
+			MsgID: &msg, TargetAgentID: o.Env.To, LastError: asterism.UnreachableAbsent, Reason: o.Refusal.Error()}))
+	}
+	s.conn.Send(l.enc.Refused(l.now, o.Env.From, o.Env.ID, o.Refusal))
+}
+
+func (l *loop) queued(o hub.QueuedNotice) {
+	for _, id := range l.core.Conns(o.Sender) {
+		if s := l.sockets[id]; s != nil {
+			s.conn.Send(l.enc.ServerNotice(l.now, o.Sender, asterism.Notice{
+				Kind: "queued", Text: string(o.Target) + " has not been here for ten minutes; your message waits for it", Target: string(o.Target), MsgID: o.ID}))
+		}
+	}
+}
+
+// rosterOut sends AgentList: to one, or prepared once for all.
+func (l *loop) rosterOut(o hub.Roster) {
+	if o.Conn != 0 {
+		return // a session's own first frames hold it
+	}
+	p, err := link.Prepare(l.agentList())
+	if err != nil {
+		l.log.Error("roster not prepared", "err", err)
+		return
+	}
+	for _, s := range l.sockets {
+		if s.seen {
+			s.conn.SendPrepared(p)
+		}
+	}
+	l.agentsChanged()
+}
+
+// replaced closes a socket: the older one without a code, as the contract does; the newcomer of a flap with a reason.
+func (l *loop) replaced(o hub.Replaced) {
+	s := l.sockets[o.Conn]
+	if s == nil {
+		return
+	}
+	if o.Flap {
+		s.conn.Send(l.enc.ServerNotice(l.now, "", asterism.Notice{Kind: "flap-rejected", Text: "another client holds this agent id", Code: protocol.CodeFlap}))
+		return // the refusal that comes with it closes the session
+	}
+	delete(l.sockets, o.Conn)
+	s.conn.Close(closeReplaced, "replaced by a newer connection of this agent")
+}
+
+// closeReplaced: the contract sends an empty close here; 1000 is what clients take for the same, with a reason beside.
+const closeReplaced = 1000
+
+func (l *loop) agentsChanged() {
+	if l.n.pages.watched() {
+		l.n.pages.publish(api.Event{Type: "agents", Agents: l.agents()})
+	}
+}
+
+// liveKindHint and the others name what a meshwire.Live carries.
+const (
+	liveFrame     = "frame"
+	liveDelivered = "delivered"
+	liveKept      = "kept"
+)
+
+func hintFrame(o hub.HintDelivered) meshwire.Live {
+	kind := liveDelivered
+	if o.Kept {
+		kind = liveKept
+	}
+	return meshwire.Live{Agent: o.Agent, Kind: kind, Frame: protocol.EncodeBody(liveRef{o.Ref.Log.String(), o.Ref.Seq})}
+}
+
+type liveRef struct {
+	Log string `json:"log"`
+	Seq uint64 `json:"seq"`
+}

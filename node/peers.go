@@ -1,0 +1,383 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+)
+
+// peerState is what the loop knows of a linked peer besides its logs.
+type peerState struct {
+	link     mesh.LinkInfo
+	hello    meshwire.Hello
+	skew     time.Duration // its wall clock less ours, at its hello
+	start    protocol.Start
+	counter  uint64
+	agents   []hub.Presence   // of a presence in several frames
+	vector   *meshwire.Vector // of a comparison in several frames
+	compared bool             // its whole vector has come once
+	lastSeen time.Time
+}
+
+// pack encodes a frame for the mesh, which frames it itself: type, then body.
+func pack(f meshwire.Frame) ([]byte, error) {
+	raw, err := meshwire.Encode(f)
+	if err != nil {
+		return nil, err
+	}
+	return raw[4:], nil
+}
+
+// sendTo sends a frame to a linked peer, in several pieces if it must.
+func (l *loop) sendTo(peer protocol.PeerID, f meshwire.Frame) bool {
+	for _, part := range meshwire.Split(f) {
+		raw, err := pack(part)
+		if err != nil {
+			l.log.Error("frame not encoded", "type", f.Type(), "err", err)
+			return false
+		}
+		if !l.n.mesh.Send(peer, raw) {
+			return false
+		}
+	}
+	return true
+}
+
+// onLink, onLinkDown, onFrame run in the mesh's goroutines.
+func (n *Node) onLink(info mesh.LinkInfo) {
+	_ = n.loop.post(n.ctx, func() { n.loop.linkUp(info) })
+}
+
+func (n *Node) onLinkDown(peer protocol.PeerID, why error) {
+	_ = n.loop.post(n.ctx, func() { n.loop.linkDown(peer, why) })
+}
+
+func (l *loop) linkUp(info mesh.LinkInfo) {
+	st := l.n.standingOf(info.Peer)
+	if !st.Member() {
+		l.n.mesh.CloseRevoked(info.Peer)
+		return
+	}
+	l.peers[info.Peer] = &peerState{link: info, lastSeen: l.now}
+	l.log.Info("link up", "peer", info.Peer, "transport", info.Transport, "addr", info.Addr)
+	l.sendTo(info.Peer, meshwire.Hello{
+		Version: meshwire.Version, Mesh: l.n.home.mesh.Mesh, Start: l.n.startID, Name: l.n.home.mesh.Name,
+		Role: l.n.role(), Board: l.n.boardURL, Wall: l.now.UnixMilli(), Software: "aster " + l.n.cfg.Version,
+	})
+	l.sendTo(info.Peer, meshwire.SignAddrs(l.n.home.key, l.n.mesh.Addrs(), l.now.UnixMilli()))
+	for _, a := range l.addrs {
+		if a.Peer != info.Peer && (st == mesh.Inside || l.n.standingOf(a.Peer) == mesh.Inside) {
+			l.sendTo(info.Peer, a)
+		}
+	}
+	l.rep.LinkUp(l.now, info.Peer, st == mesh.Inside)
+	l.sendPresence(info.Peer)
+	l.peersChanged()
+}
+
+func (l *loop) linkDown(peer protocol.PeerID, why error) {
+	p := l.peers[peer]
+	if p == nil {
+		return
+	}
+	delete(l.peers, peer)
+	l.lastSeen[peer] = l.now
+	l.log.Info("link down", "peer", peer, "err", why)
+	l.rep.LinkDown(peer)
+	l.core.Step(l.now, hub.PeerGone{Peer: peer})
+	l.peersChanged()
+}
+
+// onFrame decodes and verifies in the link's own goroutine, so that signatures of several peers are checked at once,
+// then hands the result to the loop.
+func (n *Node) onFrame(from protocol.PeerID, raw []byte) error {
+	if len(raw) == 0 {
+		return errors.New("empty frame")
+	}
+	f, err := meshwire.Decode(raw[0], raw[1:])
+	if err != nil {
+		return err
+	}
+	switch f := f.(type) {
+	case meshwire.Records:
+		return n.onRecords(from, f)
+	case meshwire.Addrs:
+		if f.Verify() != nil {
+			return nil // a wrong signature proves nothing about the peer that passed it on
+		}
+	case meshwire.Unknown:
+		return nil
+	}
+	return n.loop.post(n.ctx, func() { n.loop.frame(from, f) })
+}
+
+// onRecords checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
+// fetched first, since a node has a record only with its blobs (DESIGN 10).
+func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
+	recs := f.ToRecords()
+	if _, err := protocol.VerifyCommits(recs, f.Prev); err != nil {
+		return err
+	}
+	envs := make([]*protocol.Envelope, len(recs))
+	var blobs []protocol.BlobRef
+	for i := range recs {
+		if recs[i].Kind != protocol.KindMessage {
+			continue
+		}
+		env, err := protocol.DecodeBody[protocol.Envelope](&recs[i])
+		if err != nil || env.Check() != nil {
+			continue // kept and passed on like any record, shown nowhere
+		}
+		envs[i] = &env
+		for _, b := range env.AllBlobs() {
+			if !n.store.HasBlob(b.SHA256) {
+				blobs = append(blobs, b)
+			}
+		}
+	}
+	take := func() error {
+		return n.loop.post(n.ctx, func() { n.loop.arrived(from, recs, envs) })
+	}
+	return n.blobs.before(from, blobs, take)
+}
+
+// arrived offers a verified range to the replica and applies what continues our copy of the log.
+func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope) {
+	offer := l.rep.Offered(l.now, from, recs)
+	if offer.Verdict != replica.Take {
+		if offer.Verdict == replica.Refused {
+			l.log.Warn("records refused", "peer", from, "log", recs[0].Log.String(), "code", offer.Refusal.Code)
+		}
+		return
+	}
+	skip := int(offer.Take[0].Seq - recs[0].Seq)
+	for i := range offer.Take {
+		rec, env := &offer.Take[i], envs[skip+i]
+		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env}
+		if i+1 < len(offer.Take) {
+			entry.Hash = offer.Take[i+1].Prev
+		}
+		l.foreign = append(l.foreign, entry)
+		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env)})
+	}
+	l.from[recs[0].Log] = from
+}
+
+// seen looks for an earlier message under the same identity, for messages to agents here.
+func (l *loop) seen(env *protocol.Envelope) *hub.Seen {
+	if env == nil || env.To == "" {
+		return nil
+	}
+	if k, ok := l.core.Agent(env.To); !ok || !k.Here {
+		return nil
+	}
+	row, ok, err := l.store.Identity(env.Identity())
+	if err != nil || !ok {
+		return nil
+	}
+	return &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
+}
+
+// frame takes a decoded frame of a linked peer.
+func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
+	p := l.peers[from]
+	if p == nil {
+		return // the link went down meanwhile
+	}
+	p.lastSeen = l.now
+	switch f := f.(type) {
+	case meshwire.Hello:
+		if f.Mesh != l.n.home.mesh.Mesh {
+			l.n.mesh.CloseLink(from, fmt.Errorf("it is of mesh %q", protocol.CutText(f.Mesh, 16)))
+			return
+		}
+		p.hello, p.skew = f, time.UnixMilli(f.Wall).Sub(l.now)
+		l.noteSkew(from, p.skew)
+		l.peersChanged()
+	case meshwire.Vector:
+		l.vector(from, p, f)
+	case meshwire.Have:
+		l.confirmed(from, marks(f.Marks))
+	case meshwire.Need:
+		l.rep.Wanted(l.now, from, replica.Need{Log: f.Log, From: f.From, To: f.To})
+	case meshwire.Addrs:
+		l.learnAddrs(from, f)
+	case meshwire.Presence:
+		l.presence(from, p, f)
+	case meshwire.Roster:
+		l.rosterFrom(from, p, f)
+	case meshwire.Live:
+		l.liveFrom(from, f)
+	case meshwire.Bye:
+		l.log.Info("peer says goodbye", "peer", from, "reason", f.Reason)
+	}
+}
+
+func (l *loop) vector(from protocol.PeerID, p *peerState, f meshwire.Vector) {
+	if p.vector != nil {
+		joined, err := p.vector.Join(f)
+		if err != nil {
+			p.vector = nil
+			l.log.Warn("comparison not understood", "peer", from, "err", err)
+			return
+		}
+		f = joined
+	}
+	if f.More {
+		p.vector = &f
+		return
+	}
+	p.vector = nil
+	l.rep.Compared(l.now, from, vectorFrom(f))
+	p.compared = true
+	for _, m := range f.Marks {
+		l.noteReplicated(m.Log)
+	}
+}
+
+func marks(in []meshwire.Mark) []replica.Mark {
+	out := make([]replica.Mark, len(in))
+	for i, m := range in {
+		out[i] = replica.Mark(m)
+	}
+	return out
+}
+
+func vectorFrom(f meshwire.Vector) replica.Vector {
+	v := replica.Vector{Marks: marks(f.Marks), Of: f.Of}
+	for _, p := range f.Past {
+		v.Past = append(v.Past, replica.Past(p))
+	}
+	return v
+}
+
+func vectorFrame(v replica.Vector) meshwire.Vector {
+	f := meshwire.Vector{Marks: markFrames(v.Marks), Of: v.Of}
+	for _, p := range v.Past {
+		f.Past = append(f.Past, meshwire.Past(p))
+	}
+	return f
+}
+
+func markFrames(in []replica.Mark) []meshwire.Mark {
+	out := make([]meshwire.Mark, len(in))
+	for i, m := range in {
+		out[i] = meshwire.Mark(m)
+	}
+	return out
+}
+
+// replicate does what the replica owes: comparisons, ranges, questions and confirmations.
+func (l *loop) replicate() {
+	for range 256 { // a bound, so that one turn cannot serve a newcomer for ever
+		rd := l.rep.Ready(l.now)
+		if rd.Empty() {
+			break
+		}
+		for _, v := range rd.Vectors {
+			l.sendTo(v.Peer, vectorFrame(v.Vector))
+		}
+		for _, h := range rd.Have {
+			l.sendTo(h.Peer, meshwire.Have{Marks: markFrames(h.Marks)})
+		}
+		for _, n := range rd.Need {
+			l.sendTo(n.Peer, meshwire.Need{Log: n.Log, From: n.From, To: n.To})
+		}
+		for _, r := range rd.Send {
+			l.sendRange(r)
+		}
+		for _, f := range rd.Forks {
+			l.log.Error("two records under one number: a stolen or damaged key", "log", f.Log.String(), "seq", f.Seq, "peer", f.Peer)
+			l.warn("fork", fmt.Sprintf("%s wrote two records under one number: its key is stolen or its store damaged", l.n.nameOf(f.Log.Peer)))
+		}
+	}
+	clear(l.fresh)
+}
+
+// sendRange sends whole commits of a log: from memory if this turn wrote them, else from the store.
+func (l *loop) sendRange(r replica.Range) {
+	recs := l.fresh[r.Log]
+	for len(recs) > 0 && recs[0].Seq < r.From {
+		recs = recs[1:]
+	}
+	if len(recs) == 0 || recs[0].Seq != r.From || recs[len(recs)-1].Seq > r.To {
+		var err error
+		if recs, err = l.store.Range(r.Log, r.From, min(max(r.Bytes, 1), protocol.MeshFrameBytesMax/2)); err != nil {
+			l.log.Error("range not readable", "log", r.Log.String(), "seq", r.From, "err", err)
+		}
+	}
+	for len(recs) > 0 && recs[len(recs)-1].Seq > r.To {
+		recs = recs[:len(recs)-1]
+	}
+	bytes, last := 0, r.From-1
+	parts, err := meshwire.SplitRecords(recs)
+	if err != nil {
+		l.log.Error("range not encoded", "log", r.Log.String(), "seq", r.From, "err", err)
+	}
+	l.n.blobs.show(r.Peer, recs)
+	for _, part := range parts {
+		raw, err := pack(part)
+		if err != nil || !l.n.mesh.Send(r.Peer, raw) {
+			break
+		}
+		bytes += len(raw)
+		last = part.First + uint64(len(part.Records)) - 1
+	}
+	if !r.Proof {
+		l.rep.Sent(r.Peer, r.Log, last, bytes)
+	}
+}
+
+// confirmed takes a peer's word on what it has on disk, and tells the hub what that replicates.
+func (l *loop) confirmed(from protocol.PeerID, have []replica.Mark) {
+	l.rep.Confirmed(l.now, from, have)
+	for _, m := range have {
+		l.noteReplicated(m.Log)
+	}
+}
+
+func (l *loop) noteReplicated(log protocol.LogID) {
+	if log.Peer != l.n.home.peer {
+		return
+	}
+	seq := l.rep.ReplicatedTo(log)
+	if old, _ := l.n.replicated.Load(log); old != nil && old.(uint64) >= seq {
+		return
+	}
+	l.n.replicated.Store(log, seq)
+	l.core.Step(l.now, hub.Replicated{Log: log, Seq: seq})
+}
+
+// waitReplicated returns when another inside node has a record, or with ctx.
+func (n *Node) waitReplicated(ctx context.Context, ref hub.Ref) {
+	w := tierWaiter{protocol.Replicated, make(chan struct{})}
+	reached := false
+	err := n.loop.call(ctx, func() {
+		if reached = n.replicatedHas(ref.Log, ref.Seq) || n.loop.core.Alone(); !reached {
+			n.loop.tierWait[ref] = append(n.loop.tierWait[ref], w)
+		}
+	})
+	if err != nil || reached {
+		return
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+	}
+}
+
+// peersChanged tells pages of links that came, went or changed.
+func (l *loop) peersChanged() {
+	if l.n.pages.watched() {
+		l.n.pages.publish(api.Event{Type: "peers", Peers: l.peerRows()})
+	}
+}

@@ -1,0 +1,50 @@
+package node
+
+import (
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// recentMax is how many messages are remembered with their tiers, so that a receipt a moment later needs no read: a
+// few seconds at full speed, some 8 MiB at most.
+const recentMax = 4096
+
+// recentMessages is a ring of the last messages by place. Owned by the loop.
+type recentMessages struct {
+	byRef map[hub.Ref]*recentMessage
+	ring  []hub.Ref
+	next  int
+}
+
+type recentMessage struct {
+	pos   uint64
+	ref   hub.Ref
+	wall  int64
+	env   *protocol.Envelope
+	tiers []api.TierAt
+	conn  hub.ConnID // the socket it came through, if any
+}
+
+func (m *recentMessages) put(ref hub.Ref, pos uint64, rec *protocol.Record, env *protocol.Envelope) {
+	if m.byRef == nil {
+		m.byRef = make(map[hub.Ref]*recentMessage, recentMax)
+		m.ring = make([]hub.Ref, recentMax)
+	}
+	delete(m.byRef, m.ring[m.next])
+	m.ring[m.next] = ref
+	m.next = (m.next + 1) % recentMax
+	m.byRef[ref] = &recentMessage{pos: pos, ref: ref, wall: rec.Wall, env: env}
+}
+
+func (m *recentMessages) get(ref hub.Ref) *recentMessage { return m.byRef[ref] }
+
+// addTier keeps the first word on each tier of each agent.
+func addTier(tiers []api.TierAt, t api.TierAt) []api.TierAt {
+	for _, o := range tiers {
+		if o.Tier == t.Tier && o.Agent == t.Agent {
+			return tiers
+		}
+	}
+	return append(tiers, t)
+}

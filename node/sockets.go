@@ -1,0 +1,351 @@
+package node
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/aster-mesh/aster/board/web"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/link"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+)
+
+// socket is one client on /ws.
+type socket struct {
+	// Fixed at creation.
+	n    *Node
+	id   hub.ConnID
+	conn *link.Conn
+	name string // of the session, for SERVER_HELLO
+
+	// Owned by the read loop; the loop touches them only while the read loop waits for it.
+	session *asterism.Session
+	streams asterism.Streams
+
+	// Owned by the loop.
+	sent []sentFrame // deliveries whose reading is not confirmed, in order
+	seen bool        // it was given a roster, so it gets the next ones
+
+	read atomic.Uint64 // last frame that the peer has read
+	told atomic.Bool   // a job for read is on its way
+}
+
+type sentFrame struct {
+	seq uint64
+	ref hub.Ref
+}
+
+// ServeSocket implements web.Sockets: it decides who may be what, then serves the socket in a goroutine of its own.
+func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Caller) {
+	opening, status := n.opening(r, who)
+	if status != 0 {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID())}
+	conn, err := link.Upgrade(w, r, link.Options{OnRead: s.onRead})
+	if err != nil {
+		n.log.Debug("socket refused", "err", err)
+		return
+	}
+	s.conn = conn
+	if opening.Board {
+		conn.Authenticated()
+	}
+	n.wait.Add(1)
+	go s.serve(opening)
+}
+
+// opening applies DESIGN 6 "Without a key". A status other than 0 refuses the upgrade itself.
+func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	o := asterism.Opening{IP: host}
+	if key := presentedKey(r); key != "" {
+		o.Rejected = &asterism.Rejection{Code: protocol.CodeBadKey, Reason: "this key is not valid here",
+			Hint: "ask the board's owner for a new one, or connect without a key from the same machine"}
+		return o, 0
+	}
+	token := r.URL.Query().Get("token")
+	if subtle.ConstantTimeCompare([]byte(token), []byte(n.token)) == 1 {
+		who.Standing = web.Token
+	}
+	switch {
+	case who.Standing == web.Operator || who.Standing == web.Token:
+		o.Board = true
+	case who.Origin:
+		return o, http.StatusUnauthorized // a page needs the session of aster board
+	case who.Loopback && n.cfg.Access.Keyless && sameUser(r):
+		o.Board = true
+	default:
+		o.Rejected = &asterism.Rejection{Code: protocol.CodeKeyRequired, Reason: "this node knows neither your user nor a key of yours",
+			Hint: "connect as the user that runs the node, from the same machine"}
+	}
+	return o, 0
+}
+
+// presentedKey is a key in the URL, under any of the contract's names.
+func presentedKey(r *http.Request) string {
+	q := r.URL.Query()
+	for _, name := range []string{"key", "peerKey", "upstreamKey", "collabKey"} {
+		if v := q.Get(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func (s *socket) serve(o asterism.Opening) {
+	defer s.n.wait.Done()
+	var first asterism.Outcome
+	s.session, first = asterism.NewSession(o)
+	if !o.Board || o.Rejected != nil {
+		s.do(first)
+	} else {
+		history := s.n.history("")
+		_ = s.n.loop.post(s.n.ctx, func() {
+			s.n.loop.sockets[s.id] = s
+			s.n.loop.core.Step(s.n.loop.now, hub.OpenBoard{Conn: s.id})
+			s.n.loop.say(s, first, history)
+		})
+	}
+	err := s.conn.Serve(s.n.ctx, s.message)
+	s.n.log.Debug("socket closed", "agent", s.session.Sender().ID, "err", err)
+	for _, f := range s.streams.Flush() {
+		s.pass(&f)
+	}
+	s.session.End()
+	_ = s.n.loop.post(context.WithoutCancel(s.n.ctx), func() {
+		delete(s.n.loop.sockets, s.id)
+		s.n.loop.core.Step(s.n.loop.now, hub.Detach{Conn: s.id})
+	})
+}
+
+// do sends what a session wants said.
+func (s *socket) do(o asterism.Outcome) {
+	if len(o.Say) == 0 && o.Close == 0 {
+		return
+	}
+	_ = s.n.loop.post(s.n.ctx, func() { s.n.loop.say(s, o, asterism.History{}) })
+}
+
+// message takes one frame. It runs in the read loop.
+func (s *socket) message(data []byte, _ bool) {
+	f, no := asterism.Decode(data, protocol.FrameBytesMax)
+	if no != nil {
+		s.do(s.session.Bad(no))
+		return
+	}
+	out := s.session.Frame(&f)
+	switch out.Verdict {
+	case asterism.Judge:
+		s.judge(&f)
+	case asterism.Pass:
+		s.pass(&f)
+	default:
+		s.do(out)
+	}
+}
+
+// judge asks the hub about a HELLO and waits: nothing behind it is looked at before (fault KB4).
+func (s *socket) judge(f *asterism.Frame) {
+	if f.Key != "" {
+		s.do(s.session.Reject(asterism.Rejection{Code: protocol.CodeBadKey, Reason: "this key is not valid here", Hint: "ask the board's owner for a new one"}))
+		return
+	}
+	history := s.n.history(f.AgentID)
+	judged := make(chan struct{})
+	l := s.n.loop
+	err := l.post(s.n.ctx, func() {
+		token := l.expect(func(t hub.Told) {
+			defer close(judged)
+			if t.Refusal != nil {
+				l.say(s, s.session.Reject(asterism.Rejection{Code: t.Refusal.Code, Reason: t.Refusal.Reason, Hint: t.Refusal.Hint}), history)
+				return
+			}
+			k, _ := l.core.Agent(f.AgentID)
+			s.conn.Authenticated()
+			l.say(s, s.session.Accept(asterism.Accepted{Name: k.Name, Role: k.Role, MayManageKeys: k.Role == protocol.RoleMain}), history)
+		})
+		l.sockets[s.id] = s
+		l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
+		taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
+		l.core.Step(l.now, hub.Attach{
+			Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: protocol.RoleLocal, Client: "ws",
+			AckLayer: f.Can(asterism.CapAckLayer), Tiers: f.Can(asterism.CapTiers), Token: token,
+		})
+	})
+	if err != nil {
+		return
+	}
+	select {
+	case <-judged:
+	case <-s.n.done:
+	}
+}
+
+// unserved are the operator verbs of the contract that this version does not carry out: said so, never relayed.
+var unserved = map[protocol.Intent]string{
+	"KeyIssue": "keys", "KeyList": "keys", "KeyRevoke": "keys", "KeyLabel": "keys", "KeyRenew": "keys",
+	"RegisterUpstreamKey": "keys", "RegisterCollabKey": "keys", "RevokeUpstreamKey": "keys", "RevokeCollabKey": "keys",
+	"SetMain": "handing over main", "HandoffReady": "handing over main",
+	"RoomCreate": "rooms", "RoomJoin": "rooms", "RoomLeave": "rooms", "RoomClose": "rooms", "RequestRoomArtifacts": "rooms", "RoomArtifactsUpdate": "rooms",
+	"ArchiveChannel": "archiving", "DeleteChannelHistory": "deleting history",
+}
+
+// pass takes a message of an authenticated sender.
+func (s *socket) pass(f *asterism.Frame) {
+	sender := s.session.Sender()
+	name := f.Intent()
+	switch {
+	case f.Stream():
+		s.live(f)
+		for _, joined := range s.streams.Add(f) {
+			s.kept(&joined, sender)
+		}
+		return
+	case name == protocol.AckProcessed:
+		s.acked(f, sender)
+		return
+	case name == "RequestChannelHistory":
+		s.channelHistory(f, sender)
+		return
+	case unserved[name] != "" || f.RoomID != "":
+		what := unserved[name]
+		if f.RoomID != "" {
+			what = "rooms"
+		}
+		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", what))
+		return
+	case f.Observation() || protocol.Lookup(name).Keeping == protocol.Live:
+		s.live(f)
+		return
+	case protocol.Lookup(name).Keeping == protocol.Dropped:
+		return
+	}
+	s.kept(f, sender)
+}
+
+func (s *socket) refuse(f *asterism.Frame, r *protocol.Refusal) {
+	s.do(asterism.Outcome{Say: []asterism.Say{{Kind: asterism.SayRefused, Refusal: r, MsgID: protocol.MsgID(f.MsgID)}}})
+}
+
+// live passes on a frame that is not kept. Its identity is the connection's, as with kept ones.
+func (s *socket) live(f *asterism.Frame) {
+	env, no := f.Envelope(s.session.Sender(), newID())
+	if no != nil {
+		s.refuse(f, no)
+		return
+	}
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() {
+		frame := asterism.AppendDelivery(nil, &env, l.now.UnixMilli())
+		l.core.Step(l.now, hub.SayLive{Conn: s.id, As: env.From, To: env.To, Frame: frame})
+	})
+}
+
+func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
+	env, no := f.Envelope(sender, newID())
+	if no == nil {
+		no = s.n.full()
+	}
+	if no != nil {
+		s.refuse(f, no)
+		return
+	}
+	if err := s.n.spill(s.n.ctx, &env); err != nil {
+		s.n.log.Error("large value not kept", "err", err)
+		s.refuse(f, protocol.Refuse(protocol.CodeDiskFull, "the value could not be stored", "send it again later"))
+		return
+	}
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() {
+		token := l.expect(func(t hub.Told) {
+			if t.Repeat {
+				l.repeatAck(s, t)
+			}
+		})
+		l.core.Step(l.now, l.said(hub.Say{Conn: s.id, As: sender.ID, Env: env, Token: token}))
+	})
+}
+
+// acked takes AckProcessed. Without a tier the agent itself vouches; with delivered-persist its adapter does.
+func (s *socket) acked(f *asterism.Frame, sender asterism.Sender) {
+	if sender.ID == "" {
+		return // boards acknowledge nothing
+	}
+	var v struct {
+		AckFor   protocol.MsgID `json:"ackFor"`
+		Tier     string         `json:"tier"`
+		DedupHit bool           `json:"dedupHit"`
+	}
+	if json.Unmarshal(f.Value, &v) != nil || v.AckFor == "" {
+		s.refuse(f, protocol.Refuse(protocol.CodeWrongType, "AckProcessed needs value.ackFor, a message id", ""))
+		return
+	}
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() {
+		l.core.Step(l.now, hub.Acked{Agent: sender.ID, Of: v.AckFor, From: f.TargetAgentID, Processed: v.Tier == "" && !v.DedupHit})
+	})
+}
+
+// onRead notes that the peer has read what was delivered up to seq. It runs in the read loop.
+func (s *socket) onRead(seq uint64) {
+	s.read.Store(seq)
+	if s.told.CompareAndSwap(false, true) {
+		_ = s.n.loop.post(s.n.ctx, func() { s.n.loop.taken(s) })
+	}
+}
+
+func (l *loop) taken(s *socket) {
+	s.told.Store(false)
+	upto := s.read.Load()
+	var refs []hub.Ref
+	for len(s.sent) > 0 && s.sent[0].seq <= upto {
+		refs = append(refs, s.sent[0].ref)
+		s.sent = s.sent[1:]
+	}
+	if len(refs) > 0 {
+		l.core.Step(l.now, hub.Taken{Conn: s.id, Refs: refs})
+	}
+}
+
+// say sends a session's frames and closes the socket if the session has ended.
+func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
+	for _, say := range o.Say {
+		switch say.Kind {
+		case asterism.SayHello:
+			s.conn.Send(l.enc.ServerHello(l.now, s.name))
+		case asterism.SayRoster:
+			s.conn.Send(l.agentList())
+			s.seen = true
+		case asterism.SayHistory:
+			if !history.Empty() {
+				s.conn.Send(l.enc.History(l.now, history))
+			}
+		case asterism.SayInfo:
+			s.conn.Send(l.enc.ConnectionInfo(l.now, say.Info))
+		case asterism.SayRejected:
+			s.conn.Send(l.enc.ConnectionRejected(l.now, say.Rejection))
+		case asterism.SayRefused:
+			s.conn.Send(l.enc.Refused(l.now, s.session.Sender().ID, say.MsgID, say.Refusal))
+		}
+	}
+	if o.Close != 0 {
+		s.conn.Close(o.Close, o.CloseReason)
+	}
+}
+
+// agentList is the roster as clients see it, encoded once a turn at most.
+func (l *loop) agentList() []byte {
+	known := l.core.Listed(l.now)
+	rows := make([]asterism.Agent, len(known))
+	for i, k := range known {
+		rows[i] = asterism.Agent{ID: k.Agent, Name: k.Name, Role: k.Role}
+	}
+	return l.enc.AgentList(l.now, rows)
+}

@@ -1,0 +1,102 @@
+package node
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/aster-mesh/aster/board/web"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// Status implements web.Viewer.
+func (n *Node) Status(ctx context.Context) (st api.Status, err error) {
+	err = n.loop.call(ctx, func() { st = n.loop.status() })
+	if err != nil {
+		return st, err
+	}
+	st.Journal, err = n.store.Digest()
+	return st, err
+}
+
+func (l *loop) status() api.Status {
+	n := l.n
+	used, free := n.store.Size()
+	st := api.Status{
+		Name: n.home.mesh.Name, Peer: n.home.peer, PID: os.Getpid(), Version: n.cfg.Version, Home: n.home.dir,
+		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: n.role(), Board: n.boardURL,
+		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
+		Records: n.store.Records(), Disk: used, DiskMax: used + free, DiskFull: free <= 0,
+		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: n.warnings.all(),
+	}
+	st.Main = l.board.Main()
+	st.Main.Here = st.Main.Peer == n.home.peer
+	for p, m := range l.known() {
+		if m.Revoked || !m.valid {
+			continue
+		}
+		st.Nodes++
+		if l.peers[p] != nil {
+			st.Linked++
+		}
+	}
+	for _, lack := range l.rep.Lacking(l.now) {
+		st.Behind += lack.Known - lack.Have
+	}
+	return st
+}
+
+// resident is the process's memory as the system counts it; 0 where it does not say.
+func resident() int64 {
+	raw, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(raw))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// snapshotMessages and snapshotTasks keep the page's first request small (BOARD 2: at most 64 KiB).
+const (
+	snapshotMessages  = 100
+	snapshotTasks     = 60
+	snapshotTextBytes = 300
+)
+
+// Snapshot implements web.Viewer.
+func (n *Node) Snapshot(ctx context.Context) (s api.Snapshot, err error) {
+	err = n.loop.call(ctx, func() {
+		s.Status = n.loop.status()
+		s.Peers = n.loop.peerRows()
+		s.Agents = n.loop.agents()
+		s.Tasks = n.loop.board.Tasks()
+		s.Pos = n.loop.pos
+	})
+	if err != nil {
+		return s, err
+	}
+	s.Status.Journal, err = n.store.Digest()
+	if err != nil {
+		return s, err
+	}
+	if len(s.Tasks) > snapshotTasks {
+		s.Tasks = s.Tasks[:snapshotTasks]
+	}
+	s.Messages, err = n.Messages(ctx, web.MessageQuery{Before: s.Pos + 1, Limit: snapshotMessages})
+	for i := range s.Messages {
+		m := &s.Messages[i]
+		if len(m.Envelope.Value) > snapshotTextBytes {
+			m.Envelope.Value = nil // the page asks for a message's whole value when somebody opens it
+		}
+	}
+	return s, err
+}

@@ -1,0 +1,395 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/worker"
+)
+
+// runner connects the configured worker to its agent's inbox: Delegates go in, WorkerReports come out.
+type runner struct {
+	n     *Node
+	w     *worker.Worker
+	agent protocol.AgentID
+	wake  chan struct{} // capacity 1: there may be new mail
+}
+
+// delegateValue is what a runner reads of a Delegate's value.
+type delegateValue struct {
+	Task    string   `json:"task"`
+	Text    string   `json:"text"`
+	Accept  []string `json:"accept"`
+	Attempt int      `json:"attempt"`
+	Repo    *struct {
+		Root string `json:"root"`
+		Head string `json:"head"`
+		Name string `json:"name"`
+	} `json:"repo"`
+}
+
+// reportValue is the value of a WorkerReport: the contract's fields, and ours beside them.
+type reportValue struct {
+	ReMsgID protocol.MsgID `json:"re_msgId"`
+	Unit    string         `json:"unit"`
+	Status  string         `json:"status"` // in_progress, done, blocked
+	Outcome string         `json:"outcome,omitempty"`
+	Summary string         `json:"summary"`
+	Attempt int            `json:"attempt"`
+	Stage   string         `json:"stage,omitempty"`
+	Tail    string         `json:"tail,omitempty"`
+	Exit    *int           `json:"exit,omitempty"`
+	Millis  int64          `json:"durationMs,omitempty"`
+	Diff    *api.Diff      `json:"diff,omitempty"`
+	Commit  string         `json:"commit,omitempty"`
+	Branch  string         `json:"branch,omitempty"`
+	Base    string         `json:"base,omitempty"`
+	Refs    []string       `json:"refs,omitempty"`
+	Bytes   int64          `json:"outputBytes,omitempty"`
+	Tokens  int64          `json:"tokens,omitempty"`
+	Refusal string         `json:"code,omitempty"`
+}
+
+// run feeds the worker until ctx ends. The runs themselves outlive it.
+func (r *runner) run(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- r.w.Run(ctx) }()
+	defer func() { <-ended }()
+	r.take(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+			r.take(ctx)
+		case rep := <-r.w.Reports():
+			if err := r.report(ctx, rep); err != nil && ctx.Err() == nil {
+				r.n.log.Error("report not sent", "part", "worker", "msg", rep.Task, "err", err)
+			}
+		}
+	}
+}
+
+// take starts what is unread. The start is durable before the message counts as processed, and an attempt that was
+// started before is only acknowledged again.
+func (r *runner) take(ctx context.Context) {
+	rows, err := r.n.store.Inbox(r.agent, journal.InboxQuery{})
+	if err != nil {
+		r.n.log.Error("inbox not readable", "part", "worker", "err", err)
+		return
+	}
+	for i := range rows {
+		env := &rows[i].Message.Envelope
+		switch env.Intent {
+		case protocol.Delegate:
+			r.start(ctx, env)
+		case protocol.Cancel:
+			r.cancel(ctx, env)
+		}
+	}
+}
+
+func (r *runner) start(ctx context.Context, env *protocol.Envelope) {
+	task, err := r.task(ctx, env)
+	if err == nil {
+		err = r.w.Start(task)
+	}
+	switch {
+	case err == nil, errors.Is(err, worker.ErrStarted):
+		r.processed(ctx, env)
+	default:
+		var refusal *protocol.Refusal
+		code := ""
+		if errors.As(err, &refusal) {
+			code = refusal.Code
+		}
+		r.n.log.Error("task not started", "part", "worker", "msg", env.ID, "err", err)
+		value := reportValue{ReMsgID: env.ID, Unit: protocol.ShortID(env.ID), Status: "blocked", Outcome: worker.Failed, Summary: err.Error(), Attempt: 1, Refusal: code}
+		if err := r.say(ctx, env.From, env.ID, finalID(env.ID, 1), value, nil); err == nil {
+			r.processed(ctx, env)
+		}
+	}
+}
+
+// task reads a Delegate. Its base bundle is copied out of the store, since a run may outlive this process.
+func (r *runner) task(ctx context.Context, env *protocol.Envelope) (worker.Task, error) {
+	whole := *env
+	if err := r.n.fill(&whole); err != nil {
+		return worker.Task{}, err
+	}
+	var v delegateValue
+	if err := json.Unmarshal(whole.Value, &v); err != nil {
+		v = delegateValue{}
+	}
+	t := worker.Task{ID: env.ID, Attempt: max(v.Attempt, 1), From: env.From, To: r.agent, Text: v.Task, Accept: v.Accept}
+	if t.Text == "" {
+		t.Text = v.Text
+	}
+	if t.Text == "" {
+		t.Text = whole.Text(protocol.ValueBytesInline)
+	}
+	if t.Text == "" {
+		return t, protocol.Refuse(protocol.CodeBadFrame, "the Delegate says nothing to do", `put it into value.task`)
+	}
+	if v.Repo != nil {
+		t.Repo = &worker.RepoSpec{Root: v.Repo.Root, Head: v.Repo.Head, Name: v.Repo.Name}
+		for _, b := range env.Blobs {
+			if b.Use == "base" {
+				path, err := r.copyBlob(b)
+				if err != nil {
+					return t, err
+				}
+				t.Repo.Bundle = path
+			}
+		}
+	}
+	return t, ctx.Err()
+}
+
+func (r *runner) copyBlob(b protocol.BlobRef) (string, error) {
+	in, _, err := r.n.store.OpenBlob(b.SHA256)
+	if err != nil {
+		return "", fmt.Errorf("base bundle: %w", err)
+	}
+	defer in.Close()
+	dir := r.n.home.path("bundles")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("base bundle: %w", err)
+	}
+	path := filepath.Join(dir, b.SHA256+".bundle")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	out, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return "", fmt.Errorf("base bundle: %w", err)
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = os.Rename(out.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("base bundle: %w", err), os.Remove(out.Name()))
+	}
+	return path, nil
+}
+
+func (r *runner) cancel(ctx context.Context, env *protocol.Envelope) {
+	id := env.Re
+	if id == "" {
+		id = protocol.MsgID(valueOf[string](env.Value, "for"))
+	}
+	if err := r.w.Cancel(id); err != nil && !errors.Is(err, worker.ErrNotRunning) {
+		r.n.log.Error("task not cancelled", "part", "worker", "msg", id, "err", err)
+		return
+	}
+	r.processed(ctx, env)
+}
+
+// processed is the agent's own word: its runner has taken the message up.
+func (r *runner) processed(ctx context.Context, env *protocol.Envelope) {
+	_, err := r.n.loop.ask(ctx, func(t hub.Token) hub.Input {
+		return hub.Acked{Agent: r.agent, Of: env.ID, From: env.From, Processed: true, Token: t}
+	})
+	if err != nil && ctx.Err() == nil {
+		r.n.log.Debug("acknowledgement refused", "part", "worker", "msg", env.ID, "err", err)
+	}
+}
+
+// report turns what the worker says into a WorkerReport. A final one is settled at the worker only when it is durable
+// here; its id is made from task and attempt, so that a repeat after a crash is the same message.
+func (r *runner) report(ctx context.Context, rep worker.Report) error {
+	v := reportValue{
+		ReMsgID: rep.Task, Unit: protocol.ShortID(rep.Task), Status: "in_progress", Summary: rep.Summary, Attempt: rep.Attempt,
+		Stage: rep.Stage, Tail: rep.Tail, Exit: rep.Exit, Millis: rep.Duration.Milliseconds(), Diff: rep.Diff,
+		Commit: rep.Commit, Branch: rep.Branch, Base: rep.Base, Bytes: rep.OutputBytes, Tokens: rep.Tokens,
+	}
+	if v.Summary == "" {
+		v.Summary = rep.Stage
+	}
+	state := protocol.StateWorking
+	id := newID()
+	var blobs []protocol.BlobRef
+	if rep.Final {
+		state, id = protocol.StateIdle, finalID(rep.Task, rep.Attempt)
+		v.Outcome, v.Status = rep.Outcome, "blocked"
+		if rep.Outcome == worker.Done {
+			v.Status = "done"
+		}
+		if rep.Commit != "" {
+			v.Refs = []string{rep.Commit}
+		}
+		if rep.Refusal != nil {
+			v.Refusal = rep.Refusal.Code
+		}
+		var err error
+		if blobs, err = r.attach(ctx, rep); err != nil {
+			return err
+		}
+	}
+	_ = r.n.loop.post(ctx, func() {
+		r.n.loop.core.Step(r.n.loop.now, hub.Doing{Agent: r.agent, State: state, Text: doingText(&rep)})
+	})
+	if err := r.say(ctx, rep.From, rep.Task, id, v, blobs); err != nil {
+		return err
+	}
+	if rep.Final {
+		r.w.Reported(rep.Task, rep.Attempt)
+	}
+	return nil
+}
+
+func doingText(rep *worker.Report) string {
+	if rep.Final {
+		return ""
+	}
+	return "t-" + protocol.ShortID(rep.Task) + " " + rep.Stage
+}
+
+// finalID names the final report of an attempt: the same one for ever.
+func finalID(task protocol.TaskID, attempt int) protocol.MsgID {
+	d := protocol.IdentityOf("", protocol.MsgID(fmt.Sprintf("%s/%d/final", task, attempt)))
+	return protocol.MsgID("wr-" + d.String())
+}
+
+func (r *runner) attach(ctx context.Context, rep worker.Report) ([]protocol.BlobRef, error) {
+	var out []protocol.BlobRef
+	for _, f := range []struct{ path, use, name, mime string }{
+		{rep.Bundle, "result", "result.bundle", "application/x-git-bundle"},
+		{rep.Output, "output", "output.txt", "text/plain"},
+	} {
+		if f.path == "" {
+			continue
+		}
+		in, err := os.Open(f.path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // reported and tidied before
+		}
+		if err != nil {
+			return nil, fmt.Errorf("attach %s: %w", f.use, err)
+		}
+		ref, err := r.n.store.PutBlob(ctx, in, "")
+		if err = errors.Join(err, in.Close()); err != nil {
+			return nil, fmt.Errorf("attach %s: %w", f.use, err)
+		}
+		if ref.Bytes == 0 {
+			continue
+		}
+		ref.Use, ref.Name, ref.Mime = f.use, f.name, f.mime
+		out = append(out, ref)
+	}
+	return out, nil
+}
+
+// say logs a report. Who delegated and is gone does not stop it: it then goes to nobody in particular, for the boards.
+func (r *runner) say(ctx context.Context, to protocol.AgentID, re, id protocol.MsgID, v reportValue, blobs []protocol.BlobRef) error {
+	env := protocol.Envelope{ID: id, To: to, Intent: protocol.WorkerReport, Value: protocol.EncodeBody(v), Re: re, Blobs: blobs}
+	_, err := r.n.loop.ask(ctx, func(t hub.Token) hub.Input { return r.n.loop.said(hub.Say{As: r.agent, Env: env, Token: t}) })
+	var refusal *protocol.Refusal
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	switch refusal.Code {
+	case protocol.CodeMsgIDReused:
+		return nil // the same attempt's final report is in the log already
+	case protocol.CodeInboxFull, protocol.CodeDiskFull:
+		r.n.later(5*time.Second, func() { notify(r.wake) })
+		return err
+	}
+	env.To = ""
+	_, err = r.n.loop.ask(ctx, func(t hub.Token) hub.Input { return r.n.loop.said(hub.Say{As: r.agent, Env: env, Token: t}) })
+	return err
+}
+
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Tasks implements web.Viewer.
+func (n *Node) Tasks(ctx context.Context) (out []api.Task, err error) {
+	err = n.loop.call(ctx, func() { out = n.loop.board.Tasks() })
+	return out, err
+}
+
+// Task implements web.Viewer.
+func (n *Node) Task(ctx context.Context, id string) (api.Task, error) {
+	m, err := n.resolve(id)
+	if err != nil {
+		return api.Task{}, err
+	}
+	var t api.Task
+	var ok bool
+	if err := n.loop.call(ctx, func() { t, ok = n.loop.board.Task(m.Envelope.ID) }); err != nil {
+		return t, err
+	}
+	if !ok {
+		return t, protocol.Refuse(protocol.CodeUnknownID, "%s is a %s, not a Delegate", "aster task list shows Delegates", shortOf(&m.Envelope), string(m.Envelope.Intent))
+	}
+	if n.replicatedHas(m.Log, m.Seq) {
+		t.Tiers = addTier(t.Tiers, api.TierAt{Tier: protocol.Replicated})
+		sortTiers(t.Tiers)
+	}
+	reports, err := n.store.Messages(journal.Query{Re: m.Envelope.ID, Intent: protocol.WorkerReport, Limit: reportsShown, Newest: true})
+	if err != nil {
+		return t, err
+	}
+	for i := len(reports) - 1; i >= 0; i-- {
+		t.Reports = append(t.Reports, n.message(&reports[i]))
+	}
+	return t, nil
+}
+
+const reportsShown = 100
+
+// CancelTask implements web.Mail: a person asks the worker to stop.
+func (n *Node) CancelTask(ctx context.Context, id string) (api.Task, error) {
+	t, err := n.Task(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	if t.State.Final() {
+		return t, protocol.Refuse(protocol.CodeNotAllowed, "%s is %s already", "", t.Short, string(t.State))
+	}
+	_, err = n.Send(ctx, api.SendRequest{
+		FromBoard: true, To: t.To, Intent: protocol.Cancel, Re: t.ID,
+		Value: protocol.EncodeBody(map[string]string{"for": string(t.ID), "reason": "cancelled by a person"}),
+	})
+	if err != nil {
+		return t, err
+	}
+	return n.Task(ctx, id)
+}
+
+// taskChanged tells pages of a task that a record moved.
+func (l *loop) taskChanged(r *protocol.Record, env *protocol.Envelope) {
+	if env == nil || !l.n.pages.watched() {
+		return
+	}
+	id := env.Re
+	if env.Intent == protocol.Delegate {
+		id = env.ID
+	}
+	switch env.Intent {
+	case protocol.Delegate, protocol.WorkerReport, protocol.Cancel:
+		l.publishTask(id)
+	}
+}
+
+func (l *loop) publishTask(id protocol.TaskID) {
+	if t, ok := l.board.Task(id); ok {
+		l.n.pages.publish(api.Event{Type: "task", Task: &t})
+	}
+}
