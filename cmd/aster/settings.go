@@ -56,7 +56,7 @@ var settings = []setting{
 			c.Worker.Wall = d
 			return nil
 		},
-		func(c *node.Config) any { return c.Worker.Wall.String() },
+		func(c *node.Config) any { return durationText(c.Worker.Wall) },
 	},
 	size("worker.output_bytes", "ASTER_WORKER_OUTPUT_BYTES", func(c *node.Config) *int64 { return &c.Worker.OutputBytes }),
 	size("worker.tokens", "ASTER_WORKER_TOKENS", func(c *node.Config) *int64 { return &c.Worker.Tokens }),
@@ -111,6 +111,18 @@ func size(key, env string, at func(*node.Config) *int64) setting {
 		},
 		func(c *node.Config) any { return *at(c) },
 	}
+}
+
+// durationText is what one would write: 30m, not 30m0s.
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 func atLeast(s string, least, most int) (int, error) {

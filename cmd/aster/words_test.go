@@ -1,0 +1,208 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// at is a moment of today, so that it prints without its date.
+func at(t *testing.T, clock string) int64 {
+	t.Helper()
+	m, err := moment(clock, timeNow())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.UnixMilli()
+}
+
+func TestWordsAndExitCodes(t *testing.T) {
+	delegateAt := at(t, "14:02:07")
+	message := api.Message{
+		Pos: 9, Short: "7kq2m", At: delegateAt, NodeName: "devbox", Log: "L", Seq: 3, Text: "Add a test",
+		Envelope: protocol.Envelope{ID: "id-1", From: "codex-shop", To: "claude-shop", Source: protocol.SourceAgent, Intent: protocol.Delegate, Value: []byte(`{"task":"Add a test"}`)},
+		Tiers:    []api.TierAt{{Tier: protocol.Logged, At: delegateAt}, {Tier: protocol.Persisted, At: delegateAt + 2}},
+	}
+	unknown := protocol.Refuse(protocol.CodeUnknownAgent, `no agent "cart". Here: claude-cart, codex-cart`, "Nothing was sent")
+	for _, c := range []struct {
+		name   string
+		routes map[string]any
+		stdin  string
+		args   string // fields
+		code   int
+		out    string // whole; "*" anything
+		err    string // whole; "*" anything
+		asked  string // last request, if it matters
+	}{
+		{
+			name: "send", routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged, To: "claude-shop", ToState: protocol.StateIdle, ToWakes: "rewake"}},
+			args: "send --to claude-shop how are you", out: "m-7kq2m logged; claude-shop is idle, wakes by rewake\n",
+			asked: `POST /send {"to":"claude-shop","intent":"Request","value":{"text":"how are you"}}`,
+		},
+		{
+			name: "send from stdin as json", stdin: "line one\nline two\n",
+			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged, To: "b"}},
+			args:   "send --json --to b --from a --no-wake --intent Report -",
+			out:    `{"msgId":"id-1","short":"7kq2m","tier":"logged","to":"b"}` + "\n",
+			asked:  `POST /send {"from":"a","to":"b","intent":"Report","value":{"text":"line one\nline two"},"noWake":true}`,
+		},
+		{
+			name: "send to nobody known", routes: map[string]any{"POST /send": unknown},
+			args: "send --to cart hi", code: 4, err: `no agent "cart". Here: claude-cart, codex-cart. Nothing was sent` + "\n",
+		},
+		{name: "send without text", args: "send --to b", code: 2, err: "*"},
+		{name: "send with bad value", args: "send --to b --value {", code: 2, err: "*"},
+		{
+			name: "send waits for a tier", args: "send --to b --wait persisted --timeout 5s hi",
+			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged}, "GET /messages/{id}": message},
+			out:    "m-7kq2m persisted\n", asked: "GET /messages/id-1?timeout=5s&wait=persisted",
+		},
+		{
+			name: "send waits in vain", args: "send --to b --wait processed --timeout 5s hi",
+			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged}, "GET /messages/{id}": protocol.Refuse("timed-out", "it did not happen in time", "")},
+			code:   5, out: "m-7kq2m logged\n", err: "m-7kq2m is not processed after 5 s. Where it is: aster show m-7kq2m\n",
+		},
+		{
+			name: "a lone node says at once that replicated cannot come", args: "send --to b --wait replicated hi",
+			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged, Alone: true}},
+			code:   1, out: "m-7kq2m logged\n", err: "m-7kq2m is logged; replicated cannot come: no other node is here\n",
+		},
+		{
+			name: "agents", args: "agents",
+			routes: map[string]any{"GET /agents": map[string]any{"agents": []api.Agent{
+				{ID: "claude-shop", Role: protocol.RoleMain, State: protocol.StateIdle, Wakes: "rewake", Here: true},
+				{ID: "codex-shop", Role: protocol.RoleLocal, State: protocol.StateWorking, Wakes: "nothing: its next prompt", Unread: 2, Here: true},
+			}}},
+			out: "AGENT        ROLE   STATE    WAKES BY                  UNREAD\n" +
+				"claude-shop  main   idle     rewake                    0\n" +
+				"codex-shop   local  working  nothing: its next prompt  2\n",
+		},
+		{
+			name: "inbox", args: "inbox --agent claude-shop",
+			routes: map[string]any{"GET /inbox": map[string]any{"items": []api.InboxItem{
+				{Pos: 1, MsgID: "id-1", Short: "7kq2m", From: "codex-shop", Intent: protocol.Delegate, At: delegateAt, Text: "Add a test\x1b[31m"},
+				{Pos: 2, MsgID: "id-2", Short: "4jd0s", Source: protocol.SourceBoard, Intent: "UserPrompt", At: delegateAt + 1000, Text: "and hurry"},
+			}}},
+			out: "14:02:07  t-7kq2m  Delegate from codex-shop\n          Add a test[31m\n" +
+				"14:02:08  m-4jd0s  UserPrompt from a person\n          and hurry\n",
+			asked: "GET /inbox?agent=claude-shop",
+		},
+		{name: "an empty inbox", args: "inbox", routes: map[string]any{"GET /inbox": map[string]any{"items": []api.InboxItem{}}}, err: "nothing unread\n"},
+		{name: "ack", args: "ack t-7kq2m", routes: map[string]any{"POST /ack": map[string]any{"acked": []string{"0190f5a2-7b3c-7def-8123-456789abcdef"}}}, out: "*", asked: `POST /ack {"ids":["t-7kq2m"]}`},
+		{name: "wait", args: "wait --agent a --timeout 2m", routes: map[string]any{"GET /wait": api.WaitResult{Agent: "a", Unread: 2, IDs: []string{"t-7kq2m", "m-4jd0s"}}}, out: "2 unread for a: t-7kq2m m-4jd0s\n", asked: "*"},
+		{name: "wait in vain", args: "wait", routes: map[string]any{"GET /wait": protocol.Refuse("timed-out", "it did not happen in time", "")}, code: 5, err: "timed out\n"},
+		{
+			name: "show", args: "show t-7kq2m", routes: map[string]any{"GET /messages/{id}": message},
+			out: "t-7kq2m    Delegate  id-1\nfrom       codex-shop\nto         claude-shop\nat         14:02:07 on devbox\nlog        L seq 3\n" +
+				"logged     14:02:07, after 0 ms\npersisted  14:02:07, after 2 ms\n\nAdd a test\n",
+		},
+		{name: "show of nothing", args: "show zzzzz", routes: map[string]any{"GET /messages/{id}": protocol.Refuse(protocol.CodeUnknownID, `there is no message "zzzzz"`, "")}, code: 4, err: `there is no message "zzzzz"` + "\n"},
+		{
+			name: "tail of the past", args: "tail --since 1m --follow=false",
+			routes: map[string]any{"GET /status": api.Status{Nodes: 1}, "GET /tail": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				writeLine(w, api.Event{Type: "message", Message: &message})
+			})},
+			out: "14:02:07 codex-shop -> claude-shop  Delegate t-7kq2m  persisted 2 ms (replicated: no other node yet)  Add a test\n",
+		},
+		{
+			name: "invite", args: "invite --lan",
+			routes: map[string]any{"POST /invites": api.InviteResult{Token: "aster1-abc", Listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/192.0.2.14/tcp/1", "/ip4/192.0.2.14/udp/1/quic-v1"}}},
+			out:    "aster1-abc\n", err: "this node now listens on 192.0.2.14; within 1 h, once, on the other machine: aster up --detach --join -\n",
+			asked: `POST /invites {"role":"local","ttlMillis":3600000,"lan":true}`,
+		},
+		{
+			name: "invite of a node that only this machine reaches", args: "invite", routes: map[string]any{"POST /invites": api.InviteResult{Token: "aster1-abc", Loopback: true}},
+			out: "aster1-abc\n", err: "within 1 h, once, on this machine only: aster --home DIR up --detach --join -\nother machines cannot reach this node; to let them: aster invite --lan\n",
+		},
+		{name: "invite as main", args: "invite --role main", code: 2, err: "*"},
+		{
+			name: "revoke a stranger", args: "member revoke x", code: 4, err: "no node \"x\". Members: devbox, mac-mini\n",
+			routes: map[string]any{"GET /peers": map[string]any{"peers": []api.Peer{{Name: "devbox", Self: true}, {Name: "mac-mini"}}}},
+		},
+		{
+			name: "revoke", args: "member revoke mac-mini --reason stolen", out: "mac-mini is revoked\n", asked: `POST /members/P2/revoke {"reason":"stolen"}`,
+			routes: map[string]any{"GET /peers": map[string]any{"peers": []api.Peer{{Name: "mac-mini", Peer: "P2"}}}, "POST /members/{peer}/revoke": map[string]bool{"ok": true}},
+		},
+		{name: "main", args: "main", routes: map[string]any{"GET /status": api.Status{Main: api.Main{Term: 4, Peer: "P", Node: "devbox", Agent: "claude-shop", Here: true}}}, out: "claude-shop on devbox, term 4 (this node)\n"},
+		{
+			name: "report", args: "report --re t-7kq2m --status done --summary +14", out: "m-9mmdk logged\n",
+			routes: map[string]any{"GET /messages/{id}": message, "POST /send": api.SendResult{MsgID: "id-9", Short: "9mmdk", Tier: protocol.Logged}},
+			asked:  `POST /send {"to":"codex-shop","intent":"WorkerReport","value":{"outcome":"done","re_msgId":"id-1","status":"done","summary":"+14"},"re":"id-1"}`,
+		},
+		{name: "report without a status", args: "report --re x", code: 2, err: "*"},
+		{name: "task cancel", args: "task cancel t-7kq2m", routes: map[string]any{"POST /tasks/{id}/cancel": api.Task{Short: "7kq2m", State: api.TaskCancelled}}, out: "t-7kq2m is cancelled\n"},
+		{name: "fetch of what still runs", args: "task fetch t-7kq2m", code: 1, err: "t-7kq2m is running: there is no result yet. Follow it: aster task show t-7kq2m\n", routes: map[string]any{"GET /tasks/{id}": api.Task{Short: "7kq2m", State: api.TaskRunning}}},
+		{name: "an internal fault", args: "status", code: 1, err: "the node could not do it; aster logs says why\n", routes: map[string]any{"GET /status": protocol.Refuse("internal", "the node could not do it", "aster logs says why")}},
+		{name: "something else on the port", args: "status", code: 1, err: "*", routes: map[string]any{"GET /status": 418}},
+		{name: "board", args: "board", out: "http://127.0.0.1:7878/open/x\n", routes: map[string]any{"POST /board-link": map[string]string{"url": "http://127.0.0.1:7878/open/x"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFake(t, c.routes)
+			got := f.type_(t, c.stdin, strings.Fields(c.args)...)
+			if got.code != c.code {
+				t.Errorf("exit %d, want %d", got.code, c.code)
+			}
+			if c.out != "*" && got.out != c.out {
+				t.Errorf("stdout:\n%swant:\n%s", got.out, c.out)
+			}
+			if c.err != "*" && got.err != c.err {
+				t.Errorf("stderr:\n%swant:\n%s", got.err, c.err)
+			}
+			if c.asked != "" && c.asked != "*" && f.last() != c.asked {
+				t.Errorf("asked %s\nwant  %s", f.last(), c.asked)
+			}
+			if strings.Contains(got.out+got.err, fakeToken) {
+				t.Error("the token was printed")
+			}
+		})
+	}
+}
+
+func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
+	home := newHome(t)
+	for _, args := range []string{
+		"status", "peers", "agents", "agent list", "agent forget x", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
+		"send --to a hi", "delegate --to a hi", "report --re x --status done", "inbox", "inbox --follow", "ack x", "wait", "show x", "outbox", "tail", "search x",
+		"task list", "task show x", "task fetch x", "task cancel x",
+	} {
+		for _, stale := range []bool{false, true} {
+			if stale { // a process that was killed left its file behind
+				writeJSONFile(t, filepath.Join(home, "node.json"), api.NodeFile{PID: 1, Board: "http://127.0.0.1:1", Token: "x"})
+			} else {
+				os.Remove(filepath.Join(home, "node.json"))
+			}
+			got := typeIn(t, nil, "", append(strings.Fields(args), "--home", home)...)
+			if want := "no node runs here (home " + tilde(home) + "). Start it: aster up\n"; got.code != 3 || got.err != want || got.out != "" {
+				t.Errorf("aster %s (stale %v): exit %d, stdout %q, stderr %q", args, stale, got.code, got.out, got.err)
+			}
+		}
+	}
+}
+
+func TestMistakesOfUsageExit2(t *testing.T) {
+	home := newHome(t)
+	for _, args := range []string{"bogus", "status extra", "ack", "send --bogus", "task bogus", "up --leave", "wait --timeout 0s", "wait --timeout x", "tail --since yesterday", "delegate hi", "delegate --to a --timeout 5s hi", "invite --ttl 0s", "inbox --all --dead", "search", "show"} {
+		got := typeIn(t, nil, "", append(strings.Fields(args), "--home", home)...)
+		if got.code != 2 || got.err == "" || got.out != "" {
+			t.Errorf("aster %s: exit %d, stdout %q, stderr %q", args, got.code, got.out, got.err)
+		}
+	}
+}
+
+func TestAHomeThatOthersMayReadIsRefusedByName(t *testing.T) {
+	home := newHome(t)
+	if err := os.Chmod(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"status", "up", "logs", "config"} {
+		got := typeIn(t, nil, "", args, "--home", home)
+		if want := "home " + tilde(home) + " can be read by others (mode 0755). Mend it: chmod 700 " + tilde(home) + "\n"; got.code != 4 || got.err != want {
+			t.Errorf("aster %s: exit %d, %q", args, got.code, got.err)
+		}
+	}
+}
