@@ -172,7 +172,9 @@ func (r *Replica) Compared(now time.Time, peer protocol.PeerID, v Vector) {
 		for _, p := range v.Of {
 			s := of(p)
 			s.hasP = false
-			r.comparePeerOf(now, k, p, s)
+			if !r.comparePeerOf(now, k, p, s) {
+				k.detail(now, p) // it may know less than we about where we differ
+			}
 		}
 		return
 	}
@@ -189,22 +191,26 @@ func (r *Replica) Compared(now time.Time, peer protocol.PeerID, v Vector) {
 	}
 	for _, p := range v.Past { // of whom we hold nothing at all
 		if said[p.Author] != nil {
-			k.detail(p.Author)
+			k.vague[p.Author] = true
+			k.detail(now, p.Author)
 		}
 	}
 }
 
-func (k *link) detail(p protocol.PeerID) {
-	if !slices.Contains(k.details, p) {
+// detail makes all our marks of an author due, once a comparison.
+func (k *link) detail(now time.Time, p protocol.PeerID) {
+	if at, ok := k.told[p]; !ok || now.Sub(at) >= protocol.CompareEvery/2 {
+		k.told[p] = now
 		k.details = append(k.details, p)
 	}
 }
 
-// comparePeerOf compares all logs of one author with what a peer says of them.
-func (r *Replica) comparePeerOf(now time.Time, k *link, p protocol.PeerID, s *stated) {
+// comparePeerOf compares all logs of one author with what a peer says of them; it tells whether they are alike.
+func (r *Replica) comparePeerOf(now time.Time, k *link, p protocol.PeerID, s *stated) bool {
+	delete(k.vague, p)
 	a := r.author(p)
 	if a == nil {
-		return
+		return true
 	}
 	before := s.last
 	if s.hasP && len(s.marks) == 0 {
@@ -220,9 +226,11 @@ func (r *Replica) comparePeerOf(now time.Time, k *link, p protocol.PeerID, s *st
 			k.same[p] = sum
 		} else {
 			delete(k.same, p)
-			k.detail(p)
+			k.vague[p] = true
+			k.detail(now, p)
 		}
 	}
+	alike := true
 	for _, l := range a.logs {
 		m, ok := s.marks[l.id]
 		if !ok && s.hasP && compareStarts(l.id.Start, before) < 0 {
@@ -232,9 +240,11 @@ func (r *Replica) comparePeerOf(now time.Time, k *link, p protocol.PeerID, s *st
 			m = Mark{Seq: l.limit()}
 		}
 		if r.sees(k, l.id) {
+			alike = alike && m.Seq == l.limit()
 			r.compareLog(now, k, l, m, compareStarts(l.id.Start, before) < 0)
 		}
 	}
+	return alike
 }
 
 // compareLog sets what a peer holds of one log, up or down.

@@ -17,10 +17,13 @@ type link struct {
 	compareAt time.Time // when our vector is due
 	compared  bool      // its whole vector has come
 	compares  int
-	details   []protocol.PeerID            // authors of whom it is due all marks
-	same      map[protocol.PeerID][16]byte // authors' pasts found equal, by their sum
+	details   []protocol.PeerID             // authors of whom it is due all marks
+	same      map[protocol.PeerID][16]byte  // authors' pasts found equal, by their sum
+	vague     map[protocol.PeerID]bool      // authors' pasts found different, but not yet in what
+	told      map[protocol.PeerID]time.Time // when it was last told all marks of an author
 
-	// logs holds a peer's state where it may differ from ours. Once compared, a log that is not here is held alike.
+	// logs holds a peer's state where it may differ from ours. Once compared, a log that is not here is held alike,
+	// unless its author is vague.
 	logs  map[*logState]*held
 	live  []*held // what was said since the peer had everything, in order
 	store []*held // what is to be read from the store, oldest log first
@@ -78,7 +81,8 @@ func (r *Replica) LinkUp(now time.Time, peer protocol.PeerID, inside bool) {
 	r.LinkDown(peer)
 	at, _ := r.find(peer)
 	r.links = slices.Insert(r.links, at, &link{peer: peer, inside: inside, compareAt: now,
-		logs: map[*logState]*held{}, same: map[protocol.PeerID][16]byte{}})
+		logs: map[*logState]*held{}, same: map[protocol.PeerID][16]byte{},
+		vague: map[protocol.PeerID]bool{}, told: map[protocol.PeerID]time.Time{}})
 }
 
 // LinkDown forgets what was known of a peer, except what it proved: that it holds records, and that there are some.
@@ -140,7 +144,7 @@ func (k *link) held(l *logState, seq uint64) *held {
 
 // base is how far a peer holds a log that is not in k.logs.
 func (k *link) base(l *logState) uint64 {
-	if k.compared {
+	if k.compared && !k.vague[l.id.Peer] {
 		return l.limit()
 	}
 	return 0

@@ -221,7 +221,7 @@ func (r *Replica) Committed(now time.Time, c Commit) {
 		if c.From != "" && (k.inside || k.peer == l.id.Peer || k.peer == c.From) {
 			k.confirm(l)
 		}
-		if !k.compared {
+		if !k.compared || (k.vague[l.id.Peer] && k.logs[l] == nil && l.id.Peer != r.self) {
 			continue // the comparison will say what it lacks
 		}
 		h := k.held(l, before)

@@ -27,7 +27,7 @@ type world struct {
 	sent  int              // records sent, repeats included
 	taken int
 	trace []string
-	quiet bool // no trace
+	scale int // what a byte counts for, so that small records fill large windows
 }
 
 type node struct {
@@ -71,7 +71,7 @@ var peerNames = func() (out []protocol.PeerID) {
 
 func newWorld(t testing.TB, seed int64, inside, outside int) *world {
 	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), now: time.UnixMilli(1_700_000_000_000),
-		byID: map[protocol.PeerID]*node{}, wires: map[[2]int]*wire{}}
+		byID: map[protocol.PeerID]*node{}, wires: map[[2]int]*wire{}, scale: 1}
 	for i := range inside + outside {
 		n := &node{w: w, at: i, id: peerNames[i], inside: i < inside, logs: map[protocol.LogID][]protocol.Record{}, asked: map[string]bool{}}
 		w.nodes = append(w.nodes, n)
@@ -126,14 +126,12 @@ func (n *node) write(s protocol.Scope, count, size int) {
 		rs = append(rs, r)
 	}
 	n.logs[id] = rs
-	n.rep.Committed(n.w.now, Commit{Log: id, Seq: uint64(len(rs)), Hash: rs[len(rs)-1].Hash(), Bytes: count * (size + 100)})
+	n.rep.Committed(n.w.now, Commit{Log: id, Seq: uint64(len(rs)), Hash: rs[len(rs)-1].Hash(), Bytes: count * (size + 100) * n.w.scale})
 	n.flush()
 }
 
 func (w *world) logf(format string, args ...any) {
-	if !w.quiet {
-		w.trace = append(w.trace, w.now.Format("05.000 ")+fmt.Sprintf(format, args...))
-	}
+	w.trace = append(w.trace, w.now.Format("05.000 ")+fmt.Sprintf(format, args...))
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -242,7 +240,7 @@ func (n *node) serve(s Range) {
 	bytes, end := 0, uint64(0)
 	for seq := s.From; seq <= uint64(len(rs)); seq++ {
 		r := &rs[seq-1]
-		bytes += len(r.Body) + 100
+		bytes += (len(r.Body) + 100) * n.w.scale
 		if len(r.Sig) > 0 {
 			if end > 0 && !s.Live && bytes > s.Bytes {
 				break
@@ -302,7 +300,7 @@ func (n *node) append(from protocol.PeerID, o Offer) *Commit {
 		if r.Log != id || r.Seq != uint64(len(n.logs[id]))+1 {
 			n.w.fail("node %d takes seq %d of %s after %d", n.at, r.Seq, id, len(n.logs[id]))
 		}
-		bytes += len(r.Body) + 100
+		bytes += (len(r.Body) + 100) * n.w.scale
 		n.logs[id] = append(n.logs[id], r)
 	}
 	if !n.w.maySee(n, id) {
