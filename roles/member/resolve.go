@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 
@@ -70,6 +71,9 @@ func (r *Roster) resolve() {
 		slices.SortFunc(list, (*write).compare)
 	}
 
+	depth := depths(members)
+	slices.SortStableFunc(revokes, func(a, b *write) int { return cmp.Compare(depth[a.log.Peer], depth[b.log.Peer]) })
+
 	r.cuts = cuts{}
 	counted, issuers := admitted(members, r.cuts)
 	for _, w := range revokes {
@@ -82,6 +86,21 @@ func (r *Roster) resolve() {
 	r.issuers = issuers
 	r.seat(counted)
 	r.settle(rest)
+}
+
+// depths gives the length of each peer's shortest chain to the mesh key. It asks for signatures only, so that it does not
+// depend on what the revocations decide.
+func depths(members []*write) map[protocol.PeerID]int {
+	out := map[protocol.PeerID]int{}
+	for _, w := range members {
+		for i, link := range w.chain {
+			n := len(w.chain) - i
+			if old, ok := out[link.Cert.Peer]; !ok || n < old {
+				out[link.Cert.Peer] = n
+			}
+		}
+	}
+	return out
 }
 
 // admitted finds the member records that count under given cuts, and all who are issuers by them. Each pass can only

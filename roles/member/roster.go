@@ -36,8 +36,9 @@ type Member struct {
 // What counts. A member record counts if its chain leads to the mesh key and its author is an issuer: an inside member
 // by another record that counts, or by this very one, if no issuer in that chain was ever revoked. Records of
 // revocation, used invites and terms count if their author is an issuer; a node may always end its own membership.
-// Nothing counts that lies beyond its author's cut. Revocations are judged in order of (hybrid time, log, seq), so that
-// of two members who revoke one another the earlier record holds. A revocation stands until a certificate lifts it by
+// Nothing counts that lies beyond its author's cut. Of two members who revoke one another the one with the shorter
+// chain prevails, since nobody can make that up; at equal length the earlier record, by (hybrid time, log, seq). So
+// a revoked member that dates its revenge back loses to whoever admitted it. A revocation stands until a certificate lifts it by
 // name (Cert.Lifts). Records that do not count are kept, since a record still to come may make them count.
 type Roster struct {
 	mesh   MeshID

@@ -153,15 +153,30 @@ func TestOfTwoCutsTheHigherHolds(t *testing.T) {
 	}
 }
 
-func TestOfTwoWhoRevokeOneAnotherTheEarlierRecordHolds(t *testing.T) {
+func TestWhoDatesItsRevengeBackLosesToWhoAdmittedIt(t *testing.T) {
 	dev := founder(t)
 	mini := dev.admits(t, newParty(2, "mac-mini"), protocol.RoleLocal, 0, day0)
 	d, m := dev.pen(1), mini.pen(2)
-	records := []*protocol.Record{d.admits(10, dev), d.admits(11, mini), m.revokes(20, dev, map[protocol.LogID]uint64{d.log: 2}), d.revokes(21, mini, map[protocol.LogID]uint64{m.log: 0})}
+	records := []*protocol.Record{d.admits(10, dev), d.admits(11, mini), m.revokes(5, dev, map[protocol.LogID]uint64{d.log: 0}), d.revokes(21, mini, map[protocol.LogID]uint64{m.log: 0})}
 	for seed := range uint64(50) {
 		r := rosterOf(shuffled(records, seed)...)
-		if code(r.Standing(dev.peer, day0)) != protocol.CodeRevoked || r.Standing(mini.peer, day0) != nil {
+		if code(r.Standing(mini.peer, day0)) != protocol.CodeRevoked || r.Standing(dev.peer, day0) != nil {
 			t.Fatalf("seed %d: dev %v, mini %v", seed, r.Standing(dev.peer, day0), r.Standing(mini.peer, day0))
+		}
+	}
+}
+
+func TestOfTwoEqualsWhoRevokeOneAnotherTheEarlierRecordHolds(t *testing.T) {
+	dev := founder(t)
+	mini := dev.admits(t, newParty(2, "mac-mini"), protocol.RoleLocal, 0, day0)
+	third := dev.admits(t, newParty(3, "third"), protocol.RoleLocal, 0, day0)
+	d, m, th := dev.pen(1), mini.pen(2), third.pen(3)
+	records := []*protocol.Record{d.admits(10, dev), d.admits(11, mini), d.admits(12, third),
+		m.revokes(20, third, map[protocol.LogID]uint64{th.log: 0}), th.revokes(21, mini, map[protocol.LogID]uint64{m.log: 0})}
+	for seed := range uint64(50) {
+		r := rosterOf(shuffled(records, seed)...)
+		if code(r.Standing(third.peer, day0)) != protocol.CodeRevoked || r.Standing(mini.peer, day0) != nil {
+			t.Fatalf("seed %d: third %v, mini %v", seed, r.Standing(third.peer, day0), r.Standing(mini.peer, day0))
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -183,36 +182,6 @@ func TestStubbornRunIsKilledAfterItsGrace(t *testing.T) {
 	if r := s.final(w); r.Outcome != Cancelled || r.Exit == nil || *r.Exit != 128+int(syscall.SIGKILL) {
 		t.Errorf("report %+v", r)
 	}
-}
-
-func TestWhatForksAwayEndsWithTheRun(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has a subreaper; see package keeper")
-	}
-	s := newStage(t, "fork")
-	w, _ := s.open()
-	s.start(w, s.task("t1"))
-	r := s.final(w)
-	if r.Outcome != Done {
-		t.Fatalf("report %+v", r)
-	}
-	if pid := forked(t, s.flag); syscall.Kill(pid, 0) == nil {
-		t.Errorf("process %d, which forked away twice into its own session, still runs", pid)
-	}
-}
-
-func forked(t *testing.T, file string) int {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
 }
 
 func TestCancelEndsARunAndKeepsItsWork(t *testing.T) {

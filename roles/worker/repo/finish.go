@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
@@ -39,10 +41,18 @@ func Finish(ctx context.Context, t Tree, s Save) (Saved, error) {
 	if t.Base == "" {
 		return Saved{}, nil
 	}
+	ctx, release, err := hold(ctx, t.Work+".lock")
+	if err != nil {
+		return Saved{}, err
+	}
+	defer release()
 	// A run may have deleted .git: git would then look in the folders above, and commit there.
 	top, err := git(ctx, t.Work, "rev-parse", "--show-prefix")
 	if err != nil || top != "" {
 		return Saved{}, errors.Join(fmt.Errorf("the run left no git work tree in %s", t.Work), err)
+	}
+	if err := breakLocks(ctx, t); err != nil {
+		return Saved{}, err
 	}
 	if err := onOwnBranch(ctx, t); err != nil {
 		return Saved{}, err
@@ -73,6 +83,21 @@ func Finish(ctx context.Context, t Tree, s Save) (Saved, error) {
 	}
 	saved.Bundle = s.Bundle
 	return saved, err
+}
+
+// breakLocks removes what a git that was killed with its run left locked. Only this tree's own files: the run has ended
+// and nobody else works here.
+func breakLocks(ctx context.Context, t Tree) error {
+	for _, name := range []string{"index.lock", "HEAD.lock", "refs/heads/" + t.Branch + ".lock"} {
+		path, err := git(ctx, t.Work, "rev-parse", "--path-format=absolute", "--git-path", name)
+		if err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("break lock: %w", err)
+		}
+	}
+	return nil
 }
 
 // onOwnBranch detaches a tree in which the run switched to another branch, so that our commit lands on none but ours.

@@ -35,6 +35,7 @@ func command(ctx context.Context, dir string, env []string, args ...string) *exe
 	cmd := exec.CommandContext(ctx, "git", append(argv, args...)...)
 	cmd.Env = append(CleanEnv(os.Environ()), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	cmd.Env = append(cmd.Env, env...)
+	cmd.ExtraFiles = inherited(ctx)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }

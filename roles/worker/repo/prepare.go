@@ -37,6 +37,11 @@ type Tree struct {
 // earlier Prepare of the same plan left half done. It returns a *protocol.Refusal where the task's repository cannot be
 // served here: another root (CodeRepoMismatch), or a base that neither is here nor travelled.
 func Prepare(ctx context.Context, p Plan) (Tree, error) {
+	ctx, release, err := hold(ctx, p.Work+".lock")
+	if err != nil {
+		return Tree{}, err
+	}
+	defer release()
 	if err := clearHalf(ctx, p); err != nil {
 		return Tree{}, err
 	}

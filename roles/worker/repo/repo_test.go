@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -193,6 +195,62 @@ func TestHooksSigningAndOtherBranchesAreLeftAlone(t *testing.T) {
 	}
 	if got := sh(t, dir, "git rev-parse "+tree.Branch); got != saved.Commit {
 		t.Error("the branch went with the work tree")
+	}
+}
+
+func TestLocksOfAKilledGitDoNotKeepTheWorkFromBeingCommitted(t *testing.T) {
+	dir, _ := newRepo(t, "one")
+	work := filepath.Join(t.TempDir(), "work")
+	tree, err := Prepare(context.Background(), Plan{Task: "t1", Attempt: 1, Work: work, Local: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, work, `echo more >> a.txt
+touch $(git rev-parse --git-path index.lock) $(git rev-parse --git-path HEAD.lock) $(git rev-parse --git-path refs/heads/`+tree.Branch+`.lock)`)
+	saved, err := Finish(context.Background(), tree, Save{Author: "w", Message: "more", Bundle: work + ".bundle"})
+	if err != nil || saved.Commit == "" {
+		t.Errorf("%+v, %v", saved, err)
+	}
+}
+
+func TestPrepareWaitsForAGitThatOutlivedItsNode(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no lock to inherit; see hold_windows.go")
+	}
+	dir, _ := newRepo(t, "one")
+	work := filepath.Join(t.TempDir(), "work")
+	ctx, release, err := hold(context.Background(), work+".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := Prepare(short, Plan{Task: "t1", Attempt: 1, Work: work, Local: dir}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("beside another: %v", err)
+	}
+	// The node ends and closes its file; the git that it started has one of its own.
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := command(ctx, dir, nil, "hash-object", "--stdin")
+	cmd.Stdin = r
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if _, again, err := hold(short, work+".lock"); err == nil {
+		again()
+		t.Error("the lock is free while git runs")
+	}
+	w.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare(context.Background(), Plan{Task: "t1", Attempt: 1, Work: work, Local: dir}); err != nil {
+		t.Error(err)
 	}
 }
 
