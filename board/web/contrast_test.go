@@ -81,7 +81,7 @@ func TestStylesheetContrast(t *testing.T) {
 			if !ok || !ok2 {
 				t.Fatalf("%s has no %s or no %s", scheme, p.ink, p.ground)
 			}
-			if got := contrast(ink, ground); got < p.least {
+			if got := math.Round(100*contrast(ink, ground)) / 100; got < p.least {
 				t.Errorf("%s: %s on %s has %.2f:1, want %.1f:1", scheme, p.ink, p.ground, got, p.least)
 			}
 		}
