@@ -41,7 +41,8 @@ type knownMember struct {
 
 func (l *loop) known() map[protocol.PeerID]knownMember {
 	out := map[protocol.PeerID]knownMember{}
-	for _, s := range l.n.home.mesh.Seeds {
+	self := seedMember{Peer: l.n.home.peer, Chain: l.n.home.mesh.Chain, Addrs: l.n.mesh.Addrs()}
+	for _, s := range append([]seedMember{self}, l.n.home.mesh.Seeds...) {
 		chain, err := member.ParseChain(s.Chain)
 		if err != nil {
 			continue

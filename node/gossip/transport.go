@@ -175,6 +175,10 @@ func (t *transport) write(to protocol.PeerID, queue <-chan []byte) {
 
 // open opens a stream and says what it will carry.
 func (t *transport) open(to protocol.PeerID, what byte, within time.Duration) (Stream, error) {
+	if !t.enter() {
+		return nil, ErrClosed
+	}
+	defer t.wg.Done()
 	ctx, cancel := context.WithTimeoutCause(t.ctx, within, errors.New("opening a gossip stream took too long"))
 	defer cancel()
 	s, err := t.streams.Open(ctx, to)

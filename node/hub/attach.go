@@ -43,7 +43,6 @@ func (c *Core) attach(now time.Time, in Attach) {
 		a.wakes = in.Wakes
 	}
 	c.setState(now, a, protocol.StateIdle)
-	c.firstMain(now, a, in.Client)
 	c.tell(Told{Token: in.Token})
 	c.out(Roster{Conn: in.Conn})
 	c.out(Welcome{Conn: in.Conn, Agent: a.bind.Agent, Role: c.role(a)})
@@ -107,6 +106,7 @@ func (c *Core) bindHere(now time.Time, id protocol.AgentID, name string, role pr
 	a.since = now
 	a.state = c.calmState(a)
 	c.author.name(&c.ready, now, c.scopeTo(""), bind)
+	c.firstMain(now, a, client)
 	c.changed()
 	return a
 }
@@ -123,8 +123,9 @@ func (c *Core) bound(bind protocol.BindBody) *agent {
 		}
 		return old
 	case old != nil && old.hearsay:
-		old.hearsay = old.bind.Home != bind.Home && old.hearsay
-		delete(c.agents, key)
+		if old.bind.Home != bind.Home {
+			old.remote = nil
+		}
 	case old != nil && old.bind.Home == bind.Home:
 		if bind.Since < old.bind.Since {
 			old.bind.Since = bind.Since
@@ -148,7 +149,7 @@ func (c *Core) bound(bind protocol.BindBody) *agent {
 		a.state = c.calmState(a)
 	}
 	if old != nil && old.hearsay {
-		a.remote = old.remote
+		a.remote = old.remote // what its home said before its binding came
 	}
 	c.agents[key] = a
 	return a
@@ -188,7 +189,6 @@ func (c *Core) declare(now time.Time, in Declare) {
 		a = c.bindHere(now, in.Agent, "", protocol.RoleLocal, in.Client)
 	}
 	a.wakes = in.Wakes
-	c.firstMain(now, a, in.Client)
 	c.changed()
 	c.tell(Told{Token: in.Token})
 }
