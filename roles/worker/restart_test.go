@@ -99,7 +99,7 @@ func killTask() Task {
 
 func TestNodeKilledAtAnyInstantStartsOnceAndReportsOnce(t *testing.T) {
 	t.Parallel()
-	kills := 12
+	kills := 8
 	if testing.Short() {
 		kills = 3
 	}

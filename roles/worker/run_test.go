@@ -133,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 		"accept": {[]string{"nothing", "LEDGER"}, []string{"true", "echo got 7.7, want 7.70; exit 4", "true"}, minute, Failed, 0,
 			"1 of 3 failed: echo got 7.7, want 7.70; exit 4: got 7.7, want 7.70"},
 		"wall":          {[]string{"hang", "LEDGER", "/nonexistent"}, nil, 300 * time.Millisecond, Failed, 128 + 15, "it ran longer than 300ms"},
-		"wall, accept":  {[]string{"nothing", "LEDGER"}, []string{"sleep 50"}, 500 * time.Millisecond, Failed, 0, "longer than 500ms, in accept 1 of 1"},
+		"wall, accept":  {[]string{"nothing", "LEDGER"}, []string{"sleep 50"}, 4 * time.Second, Failed, 0, "longer than 4s, in accept 1 of 1"},
 		"prints 1 GiB":  {[]string{"yes", "LEDGER"}, nil, minute, Failed, -1, "it printed more than 1 MiB"},
 		"tokens":        {[]string{"tokens", "LEDGER", "/nonexistent"}, nil, minute, Failed, -1, "tokens of 5000"},
 		"runner's fail": {[]string{"nothing"}, nil, minute, Failed, 2, "exit code 2"},
