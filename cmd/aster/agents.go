@@ -93,7 +93,7 @@ func stateText(g api.Agent) string {
 		text = string(protocol.StateUnknown)
 	}
 	if g.Since > 0 {
-		text += " " + span(since(g.Since))
+		text += " " + ago(g.Since)
 	}
 	return text
 }

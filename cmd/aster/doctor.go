@@ -204,7 +204,7 @@ func examineMesh(ctx context.Context, s api.Status) finding {
 		if s.Loopback {
 			reach = "this machine only"
 		}
-		return fine("mesh port", "%s, open to %s; %d of %d other nodes linked", clean(addr), reach, s.Linked, max(s.Nodes-1, 0))
+		return fine("mesh port", "%s, open to %s; %s", clean(addr), reach, meshText(s))
 	}
 	return bad("mesh port", "mesh-closed", "aster down, then aster up --detach", "the node listens nowhere for other nodes")
 }

@@ -90,7 +90,7 @@ func (a *app) item(it api.InboxItem) error {
 	if it.From == "" {
 		from = map[protocol.Source]string{protocol.SourceBoard: "a person", protocol.SourceServer: "the node"}[it.Source]
 	}
-	line := fmt.Sprintf("%s  %s  %s from %s", clock(it.At), idOf(it.Intent, it.Short), clean(string(it.Intent)), dash(from))
+	line := fmt.Sprintf("%s  %s  %s from %s%s", clock(it.At), idOf(it.Intent, it.Short), clean(string(it.Intent)), dash(from), about(it))
 	switch {
 	case it.Dead != "":
 		line += ", dead: " + clean(it.Dead)
@@ -102,6 +102,18 @@ func (a *app) item(it api.InboxItem) error {
 		a.say("          %s", strings.ReplaceAll(text, "\n", "\n          "))
 	}
 	return nil
+}
+
+// about says which message an item answers, and of a report how the work stands.
+func about(it api.InboxItem) string {
+	if it.Re == "" {
+		return ""
+	}
+	short := protocol.ShortID(it.Re)
+	if it.Intent != protocol.WorkerReport {
+		return ", answers " + short
+	}
+	return " on " + idOf(protocol.Delegate, short) + ": " + standText(it.Value)
 }
 
 func ackCommand(a *app) *cobra.Command {

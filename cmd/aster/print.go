@@ -72,8 +72,11 @@ func table(w io.Writer, rows ...[]string) {
 	}
 }
 
-// clock is the time of day here; of another day with its date before it.
+// clock is the time of day here; of another day with its date before it. A moment that nobody kept is a dash.
 func clock(ms int64) string {
+	if ms <= 0 {
+		return "-"
+	}
 	t := time.UnixMilli(ms)
 	if now := time.Now(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
 		return t.Format("2006-01-02 15:04:05")
@@ -114,9 +117,13 @@ func short(f float64) string {
 	return fmt.Sprintf("%.1f", f)
 }
 
-// since is how long ago a moment of another clock was; a clock ahead of ours gives 0.
-func since(ms int64) time.Duration {
-	return max(time.Since(time.UnixMilli(ms)), 0).Truncate(time.Second)
+// ago is how long ago a moment of another clock was, in seconds or more; a clock ahead of ours gives 0 s.
+func ago(ms int64) string {
+	d := time.Since(time.UnixMilli(ms)).Truncate(time.Second)
+	if d <= 0 {
+		return "0 s"
+	}
+	return span(d)
 }
 
 // bytesText is a size in powers of 1024.

@@ -57,7 +57,7 @@ func messageRows(m api.Message) [][]string {
 	}
 	for _, t := range m.Tiers {
 		text := clock(t.At)
-		if t.At >= m.At {
+		if t.At >= m.At && m.At > 0 {
 			text += ", after " + span(time.Duration(t.At-m.At)*time.Millisecond)
 		}
 		if t.Agent != "" {

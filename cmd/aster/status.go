@@ -59,7 +59,7 @@ func statusRows(s api.Status) [][]string {
 	rows := [][]string{
 		{clean(s.Name), fmt.Sprintf("up %s, pid %d, aster %s", span(up), s.PID, clean(s.Version))},
 		{"peer", string(s.Peer)},
-		{"mesh", fmt.Sprintf("%s, this one %s; %d of %d others linked", plural(s.Nodes, "node", "nodes"), s.Role, s.Linked, max(s.Nodes-1, 0))},
+		{"mesh", meshText(s)},
 		{"main", mainText(s.Main)},
 		{"speaks as", dash(clean(string(s.Agent)))},
 		{"board", s.Board},
@@ -70,6 +70,13 @@ func statusRows(s api.Status) [][]string {
 		{"home", tilde(s.Home)},
 	}
 	return rows
+}
+
+func meshText(s api.Status) string {
+	if s.Nodes <= 1 {
+		return fmt.Sprintf("no other node yet; this one is %s", s.Role)
+	}
+	return fmt.Sprintf("%d nodes, %d of %d others linked; this one is %s", s.Nodes, s.Linked, s.Nodes-1, s.Role)
 }
 
 func mainText(m api.Main) string {

@@ -131,9 +131,12 @@ func (t *tailing) message(m api.Message) {
 	}
 	t.last[key], t.told[key] = m, map[protocol.Tier]bool{protocol.Logged: true, protocol.Replicated: true}
 	for _, tier := range m.Tiers {
-		t.told[key][tier.Tier] = true
+		if tier.Tier == protocol.Persisted {
+			t.told[key][tier.Tier] = true // stands in the line itself
+		}
 	}
 	t.a.say("%s", messageLine(m, t.alone))
+	t.tiers(key, m.Tiers)
 }
 
 func (t *tailing) tiers(key tailKey, tiers []api.TierAt) {
@@ -143,7 +146,7 @@ func (t *tailing) tiers(key tailKey, tiers []api.TierAt) {
 	}
 	m := t.last[key]
 	for _, tier := range tiers {
-		if told[tier.Tier] {
+		if told[tier.Tier] || m.Envelope.To == "" || m.Envelope.Intent == protocol.WorkerReport {
 			continue
 		}
 		told[tier.Tier] = true
@@ -177,7 +180,7 @@ func messageLine(m api.Message, alone bool) string {
 	if e.To != "" {
 		b.WriteString("  " + tierText(m, alone))
 	}
-	if text := shorten(clean(m.Text), 100); text != "" {
+	if text := shorten(clean(m.Text), 100); text != "" && e.Intent != protocol.Delegate {
 		b.WriteString("  " + text)
 	}
 	return b.String()
@@ -188,20 +191,28 @@ func reportLine(m api.Message) string {
 	if json.Unmarshal(m.Envelope.Value, &v) != nil {
 		return shorten(clean(m.Text), 100)
 	}
-	outcome := v.final()
-	if outcome == "" {
-		outcome = strings.ReplaceAll(v.Status, "_", " ")
-	}
-	return strings.TrimRight(clean(outcome)+" "+shorten(clean(v.Summary), 100), " ")
+	return strings.TrimRight(standText(m.Envelope.Value)+" "+shorten(clean(v.Summary), 100), " ")
 }
 
-// tierText is the furthest tier with how long it took.
+// standText is how the work stands that a report is about: its outcome, else its status.
+func standText(value json.RawMessage) string {
+	var v reportValue
+	if json.Unmarshal(value, &v) != nil {
+		return "reported"
+	}
+	if outcome := v.final(); outcome != "" {
+		return clean(outcome)
+	}
+	return dash(strings.ReplaceAll(clean(v.Status), "_", " "))
+}
+
+// tierText is how far it came by itself, with how long that took; processed and refused get lines of their own.
 func tierText(m api.Message, alone bool) string {
 	best := api.TierAt{Tier: protocol.Logged, At: m.At}
 	replicated := false
 	for _, t := range m.Tiers {
 		replicated = replicated || t.Tier == protocol.Replicated
-		if tierRank(t.Tier) >= tierRank(best.Tier) {
+		if tierRank(t.Tier) >= tierRank(best.Tier) && tierRank(t.Tier) <= tierRank(protocol.Persisted) {
 			best = t
 		}
 	}

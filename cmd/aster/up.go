@@ -184,8 +184,11 @@ func (a *app) announce(ctx context.Context, r api.Ready, fresh bool) error {
 		if j.Direct {
 			how = "direct"
 		}
-		a.say("%s joined as %s through %s: %s, %s, %s, %s of %s records", clean(r.Name), r.Role, clean(j.Through), clean(j.Transport), how,
-			span(time.Duration(j.RTTMicros)*time.Microsecond), count(j.Records), count(j.Of))
+		if j.RTTMicros > 0 {
+			how += ", " + span(time.Duration(j.RTTMicros)*time.Microsecond)
+		}
+		a.say("%s joined as %s through %s: %s, %s, %s of %s records", clean(r.Name), r.Role, clean(j.Through), clean(j.Transport), how,
+			count(j.Records), count(j.Of))
 		return nil
 	}
 	what, agents := string(r.Role), ""

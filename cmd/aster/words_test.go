@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,9 +87,11 @@ func TestWordsAndExitCodes(t *testing.T) {
 			name: "inbox", args: "inbox --agent claude-shop",
 			routes: map[string]any{"GET /inbox": map[string]any{"items": []api.InboxItem{
 				{Pos: 1, MsgID: "id-1", Short: "7kq2m", From: "codex-shop", Intent: protocol.Delegate, At: delegateAt, Text: "Add a test\x1b[31m"},
+				{Pos: 3, MsgID: "id-3", Short: "9mmdk", From: "claude-shop", Intent: protocol.WorkerReport, At: delegateAt, Re: "0190f5a2-7b3c-7def-8123-456789abcdef", Value: []byte(`{"status":"in_progress"}`), Text: "halfway"},
 				{Pos: 2, MsgID: "id-2", Short: "4jd0s", Source: protocol.SourceBoard, Intent: "UserPrompt", At: delegateAt + 1000, Text: "and hurry"},
 			}}},
 			out: "14:02:07  t-7kq2m  Delegate from codex-shop\n          Add a test[31m\n" +
+				"14:02:07  m-9mmdk  WorkerReport from claude-shop on t-tqkff: in progress\n          halfway\n" +
 				"14:02:08  m-4jd0s  UserPrompt from a person\n          and hurry\n",
 			asked: "GET /inbox?agent=claude-shop",
 		},
@@ -105,9 +108,11 @@ func TestWordsAndExitCodes(t *testing.T) {
 		{
 			name: "tail of the past", args: "tail --since 1m --follow=false",
 			routes: map[string]any{"GET /status": api.Status{Nodes: 1}, "GET /tail": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				writeLine(w, api.Event{Type: "message", Message: &message})
+				processed := message
+				processed.Tiers = append(slices.Clone(message.Tiers), api.TierAt{Tier: protocol.Processed, At: delegateAt + 2000, Agent: "claude-shop"})
+				writeLine(w, api.Event{Type: "message", Message: &processed})
 			})},
-			out: "14:02:07 codex-shop -> claude-shop  Delegate t-7kq2m  persisted 2 ms (replicated: no other node yet)  Add a test\n",
+			out: "14:02:07 codex-shop -> claude-shop  Delegate t-7kq2m  persisted 2 ms (replicated: no other node yet)\n14:02:09 claude-shop  processed t-7kq2m\n",
 		},
 		{
 			name: "invite", args: "invite --lan",
