@@ -3,13 +3,10 @@ package web
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -92,91 +89,114 @@ func asSocket(r *http.Request) {
 	r.Header.Set("Sec-WebSocket-Key", "MDEyMzQ1Njc4OWFiY2RlZg==")
 }
 
+// tried asks one row of the table in ways that must be refused.
+type tried struct {
+	t  *testing.T
+	s  *Server
+	ts *httptest.Server
+	in func(*http.Request)
+	rt route
+}
+
+func (x *tried) want(what string, status int, code string, change ...func(*http.Request)) {
+	x.t.Helper()
+	body := ""
+	if x.rt.method == "POST" {
+		body = "{}"
+	}
+	if x.rt.path == "/ws" {
+		change = append([]func(*http.Request){asSocket}, change...)
+	}
+	got, gotCode, text := ask(x.t, x.ts, x.rt.method, wayTo.Replace(x.rt.path), body, change...)
+	if got != status || gotCode != code {
+		x.t.Errorf("%s %s, %s: %d %s, want %d %s\n%.200s", x.rt.method, x.rt.path, what, got, gotCode, status, code, text)
+	}
+}
+
+// refused holds whatever credential comes with it.
+func (x *tried) refused(what string, status int, code string, change ...func(*http.Request)) {
+	x.t.Helper()
+	for name, credential := range map[string]func(*http.Request){"session": x.in, "token": bearer} {
+		x.want(what+" with "+name, status, code, append([]func(*http.Request){credential}, change...)...)
+	}
+}
+
+func (x *tried) wrongPlaces() {
+	port := x.ts.URL[strings.LastIndex(x.ts.URL, ":"):]
+	for _, h := range []string{"evil.example" + port, "127.0.0.1.evil.example", "10.1.2.3" + port, "[fe80::1]" + port, "localhost.evil.example"} {
+		x.refused("Host "+h, 403, codeWrongHost, host(h), with("Origin", "http://"+h))
+	}
+	for _, o := range []string{"null", "http://evil.example" + port, "http://127.0.0.1", "http://localhost" + port, "file://", "http://127.0.0.1" + port + "/x", "javascript:1"} {
+		x.refused("Origin "+o, 403, codeWrongOrigin, with("Origin", o))
+	}
+	x.refused("from another site", 403, codeCrossSite, with("Sec-Fetch-Site", "cross-site"), with("Sec-Fetch-Mode", "no-cors"))
+	x.refused("from another port", 403, codeCrossSite, with("Sec-Fetch-Site", "same-site"), with("Sec-Fetch-Mode", "no-cors"))
+	if !x.rt.landing {
+		x.refused("navigated to from another site", 403, codeCrossSite, with("Sec-Fetch-Site", "cross-site"), with("Sec-Fetch-Mode", "navigate"), with("Sec-Fetch-Dest", "document"))
+	}
+	x.refused("token in the address", 400, codeTokenInURL, func(r *http.Request) { r.URL.RawQuery = "token=" + testToken })
+}
+
+func (x *tried) wrongCredentials() {
+	code := codeNoCredential
+	if x.rt.locked {
+		code = "" // the locked page is HTML
+	}
+	x.want("wrong token", 401, code, with("Authorization", "Bearer wrong"))
+	x.want("token as a password", 401, code, with("Authorization", "Basic "+testToken))
+	x.want("wrong token beside a session", 401, code, x.in, with("Authorization", "Bearer wrong"))
+	if x.rt.who == anyone {
+		return
+	}
+	x.want("no credential", 401, code)
+	x.want("forged session", 401, code, with("Cookie", x.s.sessions.cookie+"="+strings.Repeat("A", 75)), with("Origin", x.ts.URL))
+	if x.rt.who&session == 0 {
+		x.want("a session where the token is needed", 401, code, x.in)
+	}
+	if x.rt.who&token == 0 {
+		x.want("the token where a session is needed", 401, code, bearer)
+	}
+}
+
+func (x *tried) wrongChanges() {
+	if x.rt.method != "GET" && x.rt.who&session != 0 {
+		x.want("a session without Origin", 403, codeCrossSite, x.in, func(r *http.Request) {
+			r.Header.Del("Origin")
+			r.Header.Del("Sec-Fetch-Site")
+		})
+	}
+	if x.rt.method == "POST" {
+		credential := x.in
+		if x.rt.who&session == 0 {
+			credential = bearer
+		}
+		x.want("a form", 415, protocol.CodeWrongType, credential, with("Content-Type", "application/x-www-form-urlencoded"))
+		x.want("plain text", 415, protocol.CodeWrongType, credential, with("Content-Type", "text/plain"))
+	}
+	other := map[string]string{"GET": "DELETE", "POST": "GET", "PUT": "PATCH"}[x.rt.method]
+	if got, code, _ := ask(x.t, x.ts, other, wayTo.Replace(x.rt.path), "", bearer); got != 405 || code != codeWrongMethod {
+		x.t.Errorf("%s %s: %d %s, want 405", other, x.rt.path, got, code)
+	}
+}
+
 func TestEveryRouteIsGuarded(t *testing.T) {
 	f := newFake()
 	s, ts := serve(t, f)
 	in := signIn(t, s, ts)
-	port := ts.URL[strings.LastIndex(ts.URL, ":"):]
 	rows := append(s.table(), s.openFiles()...)
 	if len(rows) < 40 {
 		t.Fatalf("the table has %d rows", len(rows))
 	}
 	for _, rt := range rows {
-		path := wayTo.Replace(rt.path)
-		upgrade := func(*http.Request) {}
-		if rt.path == "/ws" {
-			upgrade = asSocket
-		}
-		check := func(what string, want int, code string, change ...func(*http.Request)) {
-			t.Helper()
-			body := ""
-			if rt.method == "POST" {
-				body = "{}"
-			}
-			change = append([]func(*http.Request){upgrade}, change...)
-			got, gotCode, text := ask(t, ts, rt.method, path, body, change...)
-			if got != want || gotCode != code {
-				t.Errorf("%s %s, %s: %d %s, want %d %s\n%.200s", rt.method, rt.path, what, got, gotCode, want, code, text)
-			}
-		}
-		refused := func(what string, want int, code string, change ...func(*http.Request)) {
-			t.Helper()
-			for name, credential := range map[string]func(*http.Request){"session": in, "token": bearer} { // even with a credential
-				check(what+" with "+name, want, code, append([]func(*http.Request){credential}, change...)...)
-			}
-		}
-		for _, h := range []string{"evil.example" + port, "127.0.0.1.evil.example", "10.1.2.3" + port, "[fe80::1]" + port, "localhost.evil.example"} {
-			refused("Host "+h, 403, codeWrongHost, host(h), with("Origin", "http://"+h))
-		}
-		for _, o := range []string{"null", "http://evil.example" + port, "http://127.0.0.1", "http://localhost" + port, "file://", "http://127.0.0.1" + port + "/x", "javascript:1"} {
-			refused("Origin "+o, 403, codeWrongOrigin, with("Origin", o))
-		}
-		refused("from another site", 403, codeCrossSite, with("Sec-Fetch-Site", "cross-site"), with("Sec-Fetch-Mode", "no-cors"))
-		refused("from another port", 403, codeCrossSite, with("Sec-Fetch-Site", "same-site"), with("Sec-Fetch-Mode", "no-cors"))
-		if !rt.landing {
-			refused("navigated to from another site", 403, codeCrossSite, with("Sec-Fetch-Site", "cross-site"), with("Sec-Fetch-Mode", "navigate"), with("Sec-Fetch-Dest", "document"))
-		}
-		refused("token in the address", 400, codeTokenInURL, func(r *http.Request) { r.URL.RawQuery = "token=" + testToken })
-		noCode := codeNoCredential
-		if rt.locked {
-			noCode = "" // the locked page is HTML
-		}
-		check("wrong token", 401, noCode, with("Authorization", "Bearer wrong"))
-		check("token as a password", 401, noCode, with("Authorization", "Basic "+testToken))
-		check("wrong token beside a session", 401, noCode, in, with("Authorization", "Bearer wrong"))
-		if rt.who != anyone {
-			check("no credential", 401, noCode)
-			check("forged session", 401, noCode, with("Cookie", s.sessions.cookie+"="+strings.Repeat("A", 75)), with("Origin", ts.URL))
-			if rt.who&session == 0 {
-				check("a session where the token is needed", 401, noCode, in)
-			}
-			if rt.who&token == 0 {
-				check("the token where a session is needed", 401, noCode, bearer)
-			}
-		}
-		if rt.method != "GET" && rt.who&session != 0 {
-			check("a session without Origin", 403, codeCrossSite, in, func(r *http.Request) {
-				r.Header.Del("Origin")
-				r.Header.Del("Sec-Fetch-Site")
-			})
-		}
-		if rt.method == "POST" {
-			credential := in
-			if rt.who&session == 0 {
-				credential = bearer
-			}
-			check("a form", 415, protocol.CodeWrongType, credential, with("Content-Type", "application/x-www-form-urlencoded"))
-			check("plain text", 415, protocol.CodeWrongType, credential, with("Content-Type", "text/plain"))
-		}
-		other := map[string]string{"GET": "DELETE", "POST": "GET", "PUT": "PATCH"}[rt.method]
-		if got, code, _ := ask(t, ts, other, path, "", bearer); rt.path != api.Prefix+"/blobs/{sha256}" && (got != 405 || code != codeWrongMethod) {
-			t.Errorf("%s %s: %d %s, want 405", other, rt.path, got, code)
-		}
+		x := &tried{t, s, ts, in, rt}
+		x.wrongPlaces()
+		x.wrongCredentials()
+		x.wrongChanges()
 	}
 	if f.calls != nil || f.sent != nil || f.callers != nil {
 		t.Errorf("refused requests reached the node: %v %v %v", f.calls, f.sent, f.callers)
 	}
-	for _, path := range []string{"/nothing", "/api/v1/nothing", "/static/../server.go", "/static/index.html", "/.env", "/ws/x"} {
+	for _, path := range []string{"/nothing", "/api/v1/nothing", "/static/../server.go", "/static/index.html", "/.env", "/ws/x", "//", "/api/v1/../v1/status"} {
 		if got, code, _ := ask(t, ts, "GET", path, "", in); got != 404 {
 			t.Errorf("%s: %d %s, want 404", path, got, code)
 		}
@@ -326,98 +346,6 @@ func TestEveryAnswerCarriesTheHeaders(t *testing.T) {
 					t.Errorf("%s asked again: %d", path, got)
 				}
 			}
-		}
-	}
-}
-
-// What the page loads, all together: files of its own origin, at most 200 KiB.
-func TestPageIsSmallAndWhole(t *testing.T) {
-	s := New(Config{Backend: newFake()})
-	named := regexp.MustCompile(`(?:from |import |href=|src=|src: |src:)"(?:\./|/static/)([\w.-]+)"`)
-	seen, todo, sum := map[string]bool{}, []string{"index.html"}, 0
-	for len(todo) > 0 {
-		name := todo[0]
-		todo = todo[1:]
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		a, ok := s.assets[name]
-		if !ok {
-			t.Fatalf("the page asks for %s, which is not there", name)
-		}
-		sum += len(a.body)
-		if strings.Contains(string(a.body), "innerHTML") || strings.Contains(string(a.body), "https://") && name != "icon.svg" && !strings.Contains(name, "js") {
-			t.Errorf("%s gives markup or names another origin", name)
-		}
-		for _, m := range named.FindAllStringSubmatch(string(a.body), -1) {
-			todo = append(todo, m[1])
-		}
-	}
-	if sum > 200<<10 {
-		t.Errorf("the page is %d bytes", sum)
-	}
-	for name := range s.assets {
-		if !seen[name] && name != "locked.html" && name != "used.html" && name != "locked.js" {
-			t.Errorf("nothing asks for %s", name)
-		}
-	}
-	t.Logf("%d files, %d bytes", len(seen), sum)
-}
-
-func TestBodiesAreBounded(t *testing.T) {
-	f := newFake()
-	s, ts := serve(t, f)
-	in := signIn(t, s, ts)
-	send := api.Prefix + "/send"
-	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
-	for _, c := range []struct {
-		name, body, code string
-		status           int
-	}{
-		{"too large", `{"to":"` + strings.Repeat("a", bodyBytesMax) + `"}`, protocol.CodeFrameTooLarge, 413},
-		{"too deep", `{"to":"a","intent":"UserPrompt","value":` + deep + `}`, protocol.CodeTooDeep, 400},
-		{"not UTF-8", "{\"to\":\"a\xff\"}", protocol.CodeNotUTF8, 400},
-		{"cut off", `{"to":"a"`, protocol.CodeBadFrame, 400},
-		{"two values", `{"to":"a"}{}`, protocol.CodeBadFrame, 400},
-		{"wrong type", `{"to":7}`, protocol.CodeBadFrame, 400},
-	} {
-		if got, code, _ := ask(t, ts, "POST", send, c.body, in); got != c.status || code != c.code {
-			t.Errorf("%s: %d %s, want %d %s", c.name, got, code, c.status, c.code)
-		}
-	}
-	if len(f.sent) != 0 {
-		t.Errorf("the node was given %v", f.sent)
-	}
-	brackets := fmt.Sprintf(`{"to":"claude-shop","intent":"UserPrompt","value":{"text":%q}}`, deep+`\"`+deep)
-	if got, code, _ := ask(t, ts, "POST", send, brackets, in); got != 200 {
-		t.Errorf("brackets in a string: %d %s", got, code)
-	}
-}
-
-func TestErrorsTellRefusalsOnly(t *testing.T) {
-	f := newFake()
-	_, ts := serve(t, f)
-	if got, code, body := ask(t, ts, "GET", api.Prefix+"/messages/broken", "", bearer); got != 500 || code != "internal" || strings.Contains(body, "secret") {
-		t.Errorf("%d %s", got, body)
-	}
-	if got, code, _ := ask(t, ts, "GET", api.Prefix+"/messages/zzzzz", "", bearer); got != 404 || code != protocol.CodeUnknownID {
-		t.Errorf("unknown id: %d %s", got, code)
-	}
-	for code, want := range map[string]int{protocol.CodeUnknownAgent: 404, protocol.CodeNotAllowed: 403, protocol.CodeMsgIDReused: 409, protocol.CodeInboxFull: 409, protocol.CodeDiskFull: 507,
-		protocol.CodeFrameTooLarge: 413, protocol.CodeAmbiguousID: 409, protocol.CodeRevoked: 403, protocol.CodeInviteUsed: 403, "a-code-to-come": 403} {
-		f.sendErr = fmt.Errorf("send: %w", protocol.Refuse(code, "no", "hint"))
-		got, gotCode, body := ask(t, ts, "POST", api.Prefix+"/send", `{"to":"a"}`, bearer)
-		if got != want || gotCode != code || !strings.Contains(body, `"hint":"hint"`) {
-			t.Errorf("%s: %d %s, want %d", code, got, body, want)
-		}
-	}
-	if got, code, _ := ask(t, ts, "GET", api.Prefix+"/messages/"+url.PathEscape(string(f.snap.Messages[6].Envelope.ID))+"?wait=processed&timeout=10ms", "", bearer); got != 408 || code != codeTimedOut {
-		t.Errorf("a tier that does not come: %d %s", got, code)
-	}
-	for _, q := range []string{"/messages?before=x", "/messages?limit=-1", "/messages/a?wait=soon", "/wait?timeout=later", "/search", "/events?since=a"} {
-		if got, code, _ := ask(t, ts, "GET", api.Prefix+q, "", bearer); got != 400 || code != protocol.CodeBadFrame {
-			t.Errorf("%s: %d %s", q, got, code)
 		}
 	}
 }

@@ -31,6 +31,7 @@ func (s *Server) stateEvents(w http.ResponseWriter, r *http.Request, _ Standing)
 		return
 	}
 	out := s.startStream(w, "text/event-stream")
+	defer out.end()
 	if last != nil && out.write(stateEvent(last)) != nil {
 		return
 	}

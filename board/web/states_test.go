@@ -27,6 +27,7 @@ func TestLockedPageSaysHowToOpenIt(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(ts.URL+"/t/7kq2m"))
 	until(t, ctx, shows("This board opens with a link from your terminal."), 3*time.Second)
+	until(t, ctx, shows("aster board"), time.Second)
 	allShots(t, ctx, "locked")
 	link := s.LinkURL(ts.URL)
 	do(t, ctx, chromedp.Navigate(link))
@@ -94,6 +95,25 @@ func TestSilentNodeIsSaidAndActionsAreOff(t *testing.T) {
 	until(t, ctx, `document.querySelector("as-composer .primary").disabled && document.getElementById("compose-text").value === "keep me"`, time.Second)
 	until(t, ctx, shows("Where are we with the cart?"), time.Second)
 	allShots(t, ctx, "silent")
+}
+
+func TestPageComesBackByItself(t *testing.T) {
+	f := newFake()
+	s, ts := serve(t, f)
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	openBoard(t, ctx, s, ts.URL)
+	until(t, ctx, shows("3 of 3 other nodes linked"), time.Second)
+	ts.CloseClientConnections()
+	f.emit(api.Event{Type: "message", Pos: 8, Message: message(8, "said while nobody listened")})
+	f.mu.Lock()
+	f.snap.Status.Linked = 1
+	f.mu.Unlock()
+	until(t, ctx, shows("said while nobody listened"), 3*time.Second)
+	until(t, ctx, shows("1 of 3 other nodes linked"), time.Second)
+	if n := eval[int](t, ctx, `[...document.querySelectorAll(".message .text")].filter(n => n.textContent === "said while nobody listened").length`); n != 1 {
+		t.Errorf("the message is shown %d times", n)
+	}
 }
 
 func TestThousandAgentsFoldToCounts(t *testing.T) {

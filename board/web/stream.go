@@ -24,11 +24,15 @@ type stream struct {
 func (s *Server) startStream(w http.ResponseWriter, kind string) *stream {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("X-Accel-Buffering", "no")
+	w.Header().Set("Connection", "close") // write deadlines outlive the answer: nothing else may use this connection
 	w.WriteHeader(http.StatusOK)
 	out := &stream{w, http.NewResponseController(w), s.writeWithin}
 	_ = out.conn.Flush()
 	return out
 }
+
+// end gives what is still buffered its own time.
+func (o *stream) end() { _ = o.conn.SetWriteDeadline(time.Now().Add(o.within)) }
 
 func (o *stream) write(text string) error {
 	_ = o.conn.SetWriteDeadline(time.Now().Add(o.within)) // a recorder in tests has none
@@ -84,6 +88,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ Standing) {
 	defer cancel()
 	incoming := s.backend.Subscribe(ctx, since)
 	out := s.startStream(w, "text/event-stream")
+	defer out.end()
 	if out.write("retry: 500\n\n") != nil || s.beat(ctx, out) != nil {
 		return
 	}
@@ -141,6 +146,7 @@ func (s *Server) tail(w http.ResponseWriter, r *http.Request, _ Standing) {
 		return
 	}
 	out := s.startStream(w, "application/x-ndjson")
+	defer out.end()
 	for len(page) > 0 {
 		for i := range page {
 			if out.line(api.Event{Type: "message", Pos: page[i].Pos, Message: &page[i]}) != nil {
@@ -263,6 +269,7 @@ func (s *Server) followInbox(w http.ResponseWriter, r *http.Request, q InboxQuer
 		return
 	}
 	out := s.startStream(w, "application/x-ndjson")
+	defer out.end()
 	for {
 		for _, item := range items {
 			if out.line(item) != nil {

@@ -109,8 +109,8 @@ class Agents extends HTMLElement {
     attr(fold, "aria-expanded", folded.length ? String(open) : null);
     if (folded.length) {
       const by = Map.groupBy(folded, (a) => stateOf(a, store));
-      const words = [...by].map(([state, list]) => count(list.length) + " " + t("state_" + state)).join(", ");
-      text(fold, open ? t("fewer") : t("calm", { n: count(folded.length), list: words }));
+      const words = [...by].sort((a, b) => b[1].length - a[1].length).map(([state, list]) => count(list.length) + " " + t("state_" + state)).join(", ");
+      text(fold, open ? t("fewer") : t("calm", { list: words }));
     }
     keyed(rows, shown, (a) => a.id, (a) => this.row(a), (row, a) => this.drawAgent(row, a, store, now, main), busy(this));
   }

@@ -7,7 +7,7 @@ class Top extends HTMLElement {
   connectedCallback() {
     this.node = foreign("", { class: "node-name" });
     this.main = el("span", { class: "main" });
-    this.fresh = el("span", { class: "fresh-word", role: "status" });
+    this.fresh = el("span", { class: "fresh-word" });
     const button = (cls, key, act, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: act })) } }, t(key));
     this.append(
       el("a", { class: "skip", href: "#work" }, t("skip")),
@@ -45,7 +45,7 @@ class Banner extends HTMLElement {
     if (this.dataset.of === key) return;
     this.dataset.of = key;
     this.replaceChildren(...notices.map(([tone, words, button]) =>
-      el("p", { "data-tone": tone }, foreign(words), button ? el("button", { type: "button", on: { click: () => location.reload() } }, t(button)) : "")));
+      el("p", { "data-tone": tone, "aria-live": tone === "info" ? "off" : null }, foreign(words), button ? el("button", { type: "button", on: { click: () => location.reload() } }, t(button)) : "")));
   }
 
   notices(store, now) {

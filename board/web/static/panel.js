@@ -121,8 +121,11 @@ class Panel extends HTMLElement {
       this.drawn = words;
       return;
     }
-    const key = JSON.stringify(it) + (this.sure ? "sure" : "") + (this.kind === "m" ? store.alone : Math.floor(now / 1000));
-    if (key === this.drawn) return;
+    // What shows an age draws each second, but never under a selection.
+    const ages = this.kind === "a" || (this.kind === "t" && open.has(it.state)) || (this.kind === "n" && !it.self && !it.linked);
+    const key = JSON.stringify(it) + Boolean(this.sure) + store.alone + (ages ? Math.floor(now / 1000) : "");
+    const selecting = !getSelection().isCollapsed && this.body.contains(getSelection().anchorNode);
+    if (key === this.drawn || (selecting && this.drawn)) return;
     this.drawn = key;
     const active = this.body.contains(document.activeElement) ? document.activeElement.dataset.act : null;
     const scroll = this.body.scrollTop;

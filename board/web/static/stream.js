@@ -86,6 +86,13 @@ class Stream extends HTMLElement {
       this.drawMessage(row, m, before, store);
       before = m;
     });
+    // One stop for Tab, the newest row; j and k go on from there.
+    const last = this.list.lastElementChild;
+    if (this.stop !== last) {
+      if (this.stop) attr(this.stop, "tabindex", -1);
+      if (last) attr(last, "tabindex", 0);
+      this.stop = last;
+    }
     if (!this.atEnd) this.unseen = Math.min(this.unseen + store.fresh.size, rowsMax);
     store.fresh.clear();
     this.stick();
@@ -93,7 +100,7 @@ class Stream extends HTMLElement {
   }
 
   row(m, store, now) {
-    const open = el("button", { type: "button", class: "id", on: { click: () => go("m", m.envelope.id, row) } }, messageID(m));
+    const open = el("button", { type: "button", class: "id", tabindex: -1, on: { click: () => go("m", m.envelope.id, row) } }, messageID(m));
     const row = el("li", { class: "message row", tabindex: -1, "data-intent": m.envelope.intent, "data-source": m.envelope.source, on: {
       click: (e) => {
         if (!e.target.closest("button") && getSelection().isCollapsed) go("m", m.envelope.id, row);
