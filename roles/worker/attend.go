@@ -32,7 +32,9 @@ func (w *Worker) attend(ctx context.Context, a *attempt) {
 			continue
 		}
 		if !keeper.Has(a.dir, keeper.FileTree) {
-			w.progress(a, keeper.Progress{Stage: "preparing"})
+			if time.Since(a.told) >= tellEvery {
+				w.progress(a, keeper.Progress{Stage: "preparing"})
+			}
 			if err := w.prepare(a); err != nil {
 				if ctx.Err() == nil {
 					w.void(ctx, a, notPrepared(a, err))
@@ -158,7 +160,7 @@ func lastOf(words []byte) string {
 func (w *Worker) watch(ctx context.Context, a *attempt, child *exec.Cmd) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	var told, seen time.Time
+	var seen time.Time
 	for {
 		held, err := keeper.Held(a.dir)
 		if err != nil {
@@ -172,10 +174,10 @@ func (w *Worker) watch(ctx context.Context, a *attempt, child *exec.Cmd) {
 			return
 		}
 		info, err := os.Stat(filepath.Join(a.dir, keeper.FileProgress))
-		if err == nil && !info.ModTime().Equal(seen) && time.Since(told) >= tellEvery {
+		if err == nil && !info.ModTime().Equal(seen) && time.Since(a.told) >= tellEvery {
 			var p keeper.Progress
 			if keeper.ReadJSON(a.dir, keeper.FileProgress, &p) == nil {
-				seen, told = info.ModTime(), time.Now()
+				seen = info.ModTime()
 				w.progress(a, p)
 			}
 		}
@@ -189,6 +191,7 @@ func (w *Worker) watch(ctx context.Context, a *attempt, child *exec.Cmd) {
 
 // progress is dropped when nobody reads.
 func (w *Worker) progress(a *attempt, p keeper.Progress) {
+	a.told = time.Now()
 	r := a.report()
 	r.Stage, r.Summary, r.Tail, r.OutputBytes, r.Tokens = p.Stage, p.Stage, p.Tail, p.OutputBytes, p.Tokens
 	select {

@@ -28,6 +28,9 @@ type attempt struct {
 	cancelled bool
 	ended     bool // its final report is made
 
+	// Owned by attend.
+	told time.Time // last progress report
+
 	// Set by Worker.next, owned by attend. stop is called by Cancel too, under Worker.mu.
 	ctx  context.Context
 	stop context.CancelCauseFunc
