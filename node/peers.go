@@ -13,6 +13,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles"
 )
 
 // peerState is what the loop knows of a linked peer besides its logs.
@@ -152,6 +153,10 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 
 // arrived offers a verified range to the replica and applies what continues our copy of the log.
 func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope) {
+	if r := l.mayWrite(from, recs[0].Log); r != nil {
+		l.log.Warn("records refused", "peer", from, "log", recs[0].Log.String(), "code", r.Code)
+		return
+	}
 	offer := l.rep.Offered(l.now, from, recs)
 	if offer.Verdict != replica.Take {
 		if offer.Verdict == replica.Refused {
@@ -170,6 +175,21 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env)})
 	}
 	l.from[recs[0].Log] = from
+}
+
+// mayWrite keeps an outside member to its own scope, and strangers' logs out unless an inside member passes them on,
+// whose word on a newcomer comes before the newcomer's record.
+func (l *loop) mayWrite(from protocol.PeerID, log protocol.LogID) *protocol.Refusal {
+	switch l.n.standingOf(log.Peer) {
+	case mesh.Inside, mesh.Revoked: // of a revoked member what lies before its cut counts
+		return nil
+	case mesh.Outside:
+		return roles.MayWrite(roles.Viewer{Peer: log.Peer}, log.Scope)
+	}
+	if l.n.standingOf(from) == mesh.Inside || log.Peer == l.n.home.peer {
+		return nil
+	}
+	return protocol.Refuse(protocol.CodeNotMember, "records of a node that is no member", "")
 }
 
 // seen looks for an earlier message under the same identity, for messages to agents here.

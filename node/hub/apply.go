@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles"
 )
 
 // applied takes a record of another node. Whether its message was let in was decided where it entered; whether it is
@@ -42,6 +43,10 @@ func (c *Core) message(now time.Time, in Applied) {
 	if !c.speaksFor(env, in.Record.Log.Peer) {
 		return // a node speaks only for the agents bound to it
 	}
+	if r := c.outsiderMay(env, in.Record.Log.Peer, a); r != nil {
+		c.receipts.add(protocol.Refused, a.bind.Agent, r.Code, c.receiptScope(ref), ref)
+		return
+	}
 	if old, ok := c.repeat(env, in.Seen); ok && old.Ref != ref {
 		// The client sent again through another node: one copy in the inbox, the same receipt for both.
 		if old.Content == env.Content() {
@@ -57,6 +62,15 @@ func (c *Core) message(now time.Time, in Applied) {
 		return
 	}
 	c.deliverHere(now, a, ref, env, c.receiptScope(ref))
+}
+
+// outsiderMay decides again what an outside member's own node let in: nobody inside has looked at it yet.
+func (c *Core) outsiderMay(env *protocol.Envelope, author protocol.PeerID, target *agent) *protocol.Refusal {
+	role := c.nodeRole(author)
+	if role.Inside() {
+		return nil
+	}
+	return roles.May(role, env.Intent, c.role(target))
 }
 
 // speaksFor: an agent's words count from its home alone; a person's or node's from any member.

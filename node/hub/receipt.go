@@ -35,6 +35,9 @@ func (b *receiptBatch) add(tier protocol.Tier, agent protocol.AgentID, reason st
 // flush drafts the records.
 func (b *receiptBatch) flush(c *Core, now time.Time) {
 	for _, g := range b.groups {
+		if a := c.home(g.agent); a != nil {
+			c.author.name(&c.ready, now, g.scope, a.bind) // a log knows an agent by its binding
+		}
 		body := protocol.ReceiptsBody{Tier: g.tier, Agent: g.agent, Of: ranges(g.refs), Reason: g.reason}
 		at := c.author.add(&c.ready, now, g.scope, protocol.KindReceipts, protocol.EncodeBody(body), nil)
 		last := c.ready.Drafts[len(c.ready.Drafts)-1].Record

@@ -62,7 +62,7 @@ func (c *Core) stamp(now time.Time, env *protocol.Envelope, in Say) *agent {
 		if env.Source != protocol.SourceServer {
 			env.Source = protocol.SourceBoard
 		}
-		env.FromRole, env.FromName = protocol.RoleBoard, ""
+		env.FromRole, env.FromName = roles.Speaking(c.nodeRole(c.self), protocol.RoleBoard), ""
 		return nil
 	}
 	env.Source = protocol.SourceAgent
@@ -70,7 +70,7 @@ func (c *Core) stamp(now time.Time, env *protocol.Envelope, in Say) *agent {
 	if from != nil {
 		env.From, env.FromName, env.FromRole = from.bind.Agent, from.bind.Name, c.role(from)
 	} else {
-		env.FromRole = protocol.RoleLocal
+		env.FromRole = roles.Speaking(c.nodeRole(c.self), protocol.RoleLocal)
 		if c.term.Peer == c.self && c.term.Agent == in.As {
 			env.FromRole = protocol.RoleMain
 		}
@@ -131,6 +131,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	if c.members[target.bind.Home].Gone {
 		return protocol.Refuse(protocol.CodeUnknownAgent, "agent %q lived on %s, which is no longer a member", "aster agents shows who is here",
 			string(env.To), c.nodeName(target.bind.Home))
+	}
+	if r := roles.MayReach(c.self, c.inside(), target.bind.Home, c.nodeRole(target.bind.Home).Inside()); r != nil {
+		return r
 	}
 	if r := roles.May(env.FromRole, env.Intent, c.role(target)); r != nil {
 		return r
@@ -224,6 +227,14 @@ func (c *Core) scopeTo(to protocol.AgentID) protocol.Scope {
 
 // size is what a message weighs in an inbox.
 func size(env *protocol.Envelope) int { return len(env.Value) + 256 }
+
+// nodeRole is a member's role; a node that is not known yet is vouched for by the inside member that told of it.
+func (c *Core) nodeRole(p protocol.PeerID) protocol.Role {
+	if m, ok := c.members[p]; ok && m.Role != "" {
+		return m.Role
+	}
+	return protocol.RoleLocal
+}
 
 func (c *Core) nodeName(p protocol.PeerID) string {
 	if m, ok := c.members[p]; ok && m.Name != "" {

@@ -55,11 +55,11 @@ func (m *Mesh) Admit(ctx context.Context, inviter protocol.PeerID, addrs []strin
 	return answer, conn.RemoteMultiaddr().String(), nil
 }
 
-// serveAdmission answers one request.
-func (m *Mesh) serveAdmission(s network.Stream) {
+// serveAdmission answers one request. ended: the stream was closed in order.
+func (m *Mesh) serveAdmission(s network.Stream) (ended bool) {
 	if m.cfg.Admit == nil {
 		refuseStream(s, ErrNotMember)
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeoutCause(m.ctx, admissionTime, errors.New("admission took too long"))
 	defer cancel()
@@ -67,19 +67,19 @@ func (m *Mesh) serveAdmission(s network.Stream) {
 	body, err := readSized(s, admitRequestMax)
 	if err != nil {
 		refuseStream(s, ErrBadFrame)
-		return
+		return false
 	}
 	from, pub, _ := remote(s.Conn().RemotePeer())
 	answer, admitted := m.cfg.Admit(ctx, AdmitRequest{Peer: from, Pub: pub, Addr: s.Conn().RemoteMultiaddr().String(), Body: body})
 	m.log.Info("admission asked", "peer", from, "addr", s.Conn().RemoteMultiaddr().String(), "admitted", admitted)
 	if len(answer) > admitAnswerMax {
 		m.log.Error("admission answer over its bound", "peer", from, "bytes", len(answer))
-		return
+		return false
 	}
 	if err := writeSized(s, answer); err != nil {
-		return
+		return false
 	}
-	_ = s.Close()
+	return s.Close() == nil
 }
 
 func writeSized(w io.Writer, body []byte) error {

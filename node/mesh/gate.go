@@ -32,6 +32,7 @@ const (
 // the stream handlers let them do nothing but ask for admission.
 type gate struct {
 	standing func(protocol.PeerID) Standing
+	patience time.Duration // with an unknown peer's connection
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -60,6 +61,7 @@ var (
 func newGate(standing func(protocol.PeerID) Standing) *gate {
 	return &gate{
 		standing: standing,
+		patience: admissionTime,
 		inviters: map[peer.ID]int{},
 		accepts:  buckets{per: map[netip.Addr]*rate.Limiter{}, rate: acceptsPerSec, burst: acceptsBurst},
 		strange:  buckets{per: map[netip.Addr]*rate.Limiter{}, rate: strangersPerSec, burst: strangersBurst},
@@ -145,7 +147,7 @@ func (g *gate) reserve(c network.ConnMultiaddrs) bool {
 	if len(g.places) >= admissionsMax || here >= admissionsPerAddr || !g.strange.take(from, now) {
 		return false
 	}
-	g.places = append(g.places, &place{from: from, remote: c.RemoteMultiaddr().String(), until: now.Add(admissionTime)})
+	g.places = append(g.places, &place{from: from, remote: c.RemoteMultiaddr().String(), until: now.Add(g.patience)})
 	return true
 }
 

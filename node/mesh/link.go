@@ -77,7 +77,7 @@ type traffic struct{ dataIn, dataOut, pingIn, pingOut atomic.Uint64 }
 
 func (m *Mesh) newLink(s network.Stream, peer protocol.PeerID, theirs hello, dialed bool) *link {
 	l := &link{
-		m: m, peer: peer, id: theirs.Link, start: theirs.Start, dialed: dialed, stream: s, since: time.Now(), listens: theirs.Addrs,
+		m: m, peer: peer, id: theirs.Link, start: theirs.Start, dialed: dialed, stream: s, since: time.Now(), listens: m.plausible(peer, theirs.Addrs, s.Conn().RemoteMultiaddr()),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), flushed: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.heard.Store(int64(m.now()))
@@ -238,7 +238,7 @@ func (l *link) write() {
 	var buf []byte
 	timer := time.NewTimer(l.m.cfg.pace.pingEvery)
 	defer timer.Stop()
-	pingAt := l.m.now() + l.m.cfg.pace.pingEvery
+	pingAt := l.m.now() // the first at once: it measures the round trip
 	for {
 		select {
 		case <-l.closed:

@@ -184,8 +184,8 @@ func (m *Mesh) place(l *link, theirs hello) (*link, bool) {
 			l.after = old
 			m.forget(l.peer, old.id)
 		}
-		if len(theirs.Addrs) > 0 {
-			m.told[l.peer] = theirs.Addrs
+		if len(l.listens) > 0 {
+			m.told[l.peer] = l.listens
 		}
 		if l.traffic = m.traffic[l.peer]; l.traffic == nil {
 			l.traffic = &traffic{}

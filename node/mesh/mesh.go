@@ -206,8 +206,9 @@ func (m *Mesh) Close() error {
 	defer flushed.Stop()
 	for _, l := range links {
 		select {
-		case <-l.flushed:
+		case <-l.done: // the peer has read to the end and hung up
 		case <-flushed.C:
+			flushed.Reset(0) // for the others too
 		}
 		l.shut(ErrClosed)
 	}

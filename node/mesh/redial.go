@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -274,6 +275,27 @@ func (m *Mesh) remember(peer protocol.PeerID, addr string) {
 		}
 	}
 	m.good[peer] = kept
+}
+
+// plausible leaves of the addresses that a peer names those that may be its own: of an outside member only such with
+// the address it is seen at, so that it cannot make us knock at others' doors; loopback only from this machine.
+func (m *Mesh) plausible(peer protocol.PeerID, addrs []string, seen ma.Multiaddr) []string {
+	inside := m.cfg.Standing(peer) == Inside
+	at, err := manet.ToIP(seen)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(addrs), func(a string) bool {
+		parsed, err := parseAddr(a)
+		if err != nil {
+			return true
+		}
+		ip, err := manet.ToIP(parsed)
+		if err != nil {
+			return !inside // a name
+		}
+		return ip.IsUnspecified() || ip.IsMulticast() || !inside && !ip.Equal(at) || ip.IsLoopback() && !at.IsLoopback()
+	})
 }
 
 // addrsOf lists where a peer may be: what worked, what the caller knows, what the peer said itself.

@@ -121,7 +121,12 @@ func openOn(ctx context.Context, conn network.Conn, id p2p.ID) (network.Stream, 
 
 // serve runs one inbound stream to its end. libp2p calls it in a goroutine of the stream's own.
 func (m *Mesh) serve(s network.Stream) {
-	defer func() { _ = s.Reset() }() // after a Close it does nothing; otherwise nothing of the stream may stay
+	ended := false // in order; a reset after that would take back what is not yet delivered
+	defer func() {
+		if !ended {
+			_ = s.Reset()
+		}
+	}()
 	if !m.enter() {
 		refuseStream(s, ErrNotReady)
 		return
@@ -144,24 +149,24 @@ func (m *Mesh) serve(s network.Stream) {
 	}
 	switch {
 	case id == admitID:
-		m.serveAdmission(s)
+		ended = m.serveAdmission(s)
 	case !standing.Member():
 		// The right is looked at again here: the connection may be older than the revocation, or an admission's.
 		refuseStream(s, ErrNotMember)
 	case id == framesID:
 		m.acceptLink(s, from)
 	default:
-		m.serveStream(s, from, Purpose(id), standing)
+		ended = m.serveStream(s, from, Purpose(id), standing)
 	}
 }
 
-func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpose, standing Standing) {
+func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpose, standing Standing) (ended bool) {
 	m.mu.Lock()
 	h, ok := m.handlers[purpose]
 	m.mu.Unlock()
 	if !ok || h.inside && standing != Inside {
 		refuseStream(s, ErrNotMember)
-		return
+		return false
 	}
 	_ = s.SetDeadline(time.Time{})
 	if purpose == Blob {
@@ -169,7 +174,7 @@ func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpo
 	} else {
 		h.serve(from, s)
 	}
-	_ = s.Close()
+	return s.Close() == nil
 }
 
 var ours = func() *mstream.MultistreamMuxer[p2p.ID] {

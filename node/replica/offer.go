@@ -81,7 +81,7 @@ func (r *Replica) Offered(now time.Time, peer protocol.PeerID, recs []protocol.R
 		return refused(protocol.CodeNotAllowed, "only this node writes that log")
 	case last <= held:
 		r.heard(now, peer, l, last)
-		if k := r.link(peer); k != nil && last <= l.seq && false {
+		if k := r.link(peer); k != nil && last <= l.seq && r.sees(k, id) {
 			k.confirm(l) // it may have crossed ours; the sender's window waits for it
 		}
 		return Offer{Verdict: Repeat}

@@ -176,7 +176,6 @@ func (r *Replica) open(id protocol.LogID) *logState {
 	l.author = a
 	at, _ = slices.BinarySearchFunc(a.logs, l, byStart)
 	a.logs = slices.Insert(a.logs, at, l)
-	a.sumOK = false
 	r.logs[id] = l
 	r.strange++
 	return l
