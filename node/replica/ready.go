@@ -110,7 +110,6 @@ func (k *link) pushes(now time.Time, out []Range) []Range {
 func (k *link) serve(now time.Time, out []Range) []Range {
 	room := min(storeBytesMax-k.storeBytes, protocol.PushBacklogBytes-k.flightBytes)
 	if k.serving || (room <= 0 && k.storeBytes > 0) {
-		k.storeAt = time.Time{} // waits for room, not for an instant
 		return out
 	}
 	if len(k.store) == 0 || now.Before(k.storeAt) {

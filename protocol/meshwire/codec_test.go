@@ -295,3 +295,14 @@ func BenchmarkHave(b *testing.B) {
 		_, _ = Decode(raw[4], raw[5:])
 	}
 }
+
+func ExampleAppendFrame() {
+	stream, err := AppendFrame(nil, Ping{ID: 7, Wall: 1_700_000_000_000})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f, n, err := ReadFrame(bufio.NewReader(bytes.NewReader(stream)), protocol.MeshFrameBytesMax)
+	fmt.Println(f, n, err)
+	// Output: {7 1700000000000} 20 <nil>
+}
