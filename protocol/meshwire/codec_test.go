@@ -223,7 +223,7 @@ func TestVectorsAreSplitAndJoined(t *testing.T) {
 		}
 	}
 	agents := make([]AgentPresence, 600)
-	if n := len(Split(Presence{Agents: agents})); n != 3 {
+	if n := len(Split(Presence{Agents: agents})); n != 5 {
 		t.Errorf("600 agents in %d frames", n)
 	}
 }

@@ -5,8 +5,8 @@ import "fmt"
 const (
 	// splitMarks is how many marks, sums or authors go into one frame: below 100 bytes each.
 	splitMarks = 2048
-	// splitAgents is the same for agents, of 3 KB at the very most and some 150 bytes as a rule.
-	splitAgents = 256
+	// splitAgents is the same for agents, of 5 KB at the very most and some 150 bytes as a rule.
+	splitAgents = 128
 	// VectorMarksMax bounds what Join puts together: more logs than 64 nodes open in years.
 	VectorMarksMax = 1 << 18
 )
