@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// long asks for the full numbers of the acceptance (make survive); without it they fit into a pipeline.
+var long = os.Getenv("ASTER_LONG") != ""
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("acceptance tests are skipped by -short")
+		os.Exit(0)
+	}
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(filepath.Dir(built)) // a temporary folder; the system clears what is left
+	}
+	os.Exit(code)
+}
+
+var built string
+
+var build = sync.OnceValue(func() error {
+	dir, err := os.MkdirTemp("", "aster-e2e-")
+	if err != nil {
+		return err
+	}
+	built = filepath.Join(dir, "aster")
+	args := []string{"build", "-o", built}
+	if raced {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "github.com/aster-mesh/aster/cmd/aster")...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build aster: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// patience is how long a test waits for what has no promised time of its own. Only a failing test waits so long.
+const patience = 60 * time.Second
+
+// promised stretches a promised duration where the race detector slows everything down.
+func promised(d time.Duration) time.Duration {
+	if raced {
+		return 5 * d
+	}
+	return d
+}
+
+// eventually asks again and again until cond says true. cond also says how things stand, for the failure.
+func eventually(t *testing.T, within time.Duration, what string, cond func() (ok bool, stands string)) time.Duration {
+	t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, stands := cond()
+		if ok {
+			return time.Since(began)
+		}
+		if time.Since(began) > within {
+			t.Fatalf("%s: not within %s: %s", what, within, stands)
+		}
+		<-tick.C
+	}
+}
+
+// instant lets d pass: the moment of a blow is part of a seeded plan, not a wait for something.
+func instant(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+// result is one finished command.
+type result struct {
+	code   int
+	stdout string
+	stderr string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit %d\nstdout: %s\nstderr: %s", r.code, r.stdout, r.stderr)
+}
+
+// command runs argv and waits for it, at most patience.
+func command(t *testing.T, stdin string, argv ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr, cmd.Stdin = &out, &errs, strings.NewReader(stdin)
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil && t.Context().Err() == nil {
+		t.Fatalf("%s hangs\nstdout: %s\nstderr: %s", strings.Join(argv, " "), out.String(), errs.String())
+	}
+	if cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", strings.Join(argv, " "), err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
