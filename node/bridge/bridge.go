@@ -250,7 +250,7 @@ func (b *Bridge) turn(ctx context.Context) (more, failed bool) {
 		}
 		if x.mailDue {
 			var again bool
-			again, errs[1] = x.in.deliver()
+			again, errs[1] = x.in.deliver(ctx)
 			x.mailDue = again || errs[1] != nil
 			more = more || again
 		}

@@ -52,7 +52,7 @@ func TestLinksPipesAndFoldersAreRefusedByName(t *testing.T) {
 			if file == outboxFile {
 				_, err = b.outboxOf(agent).scan(t.Context())
 			} else {
-				_, err = b.inboxOf(t, agent).deliver()
+				_, err = b.inboxOf(t, agent).deliver(t.Context())
 			}
 			if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), file) {
 				t.Errorf("%s as %s: %v", name, file, err)

@@ -1,7 +1,9 @@
 package bridge
 
 import (
-	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,9 +56,11 @@ type inboxLine struct {
 	ValueBlob *protocol.BlobRef  `json:"valueBlob,omitempty"`
 	Blobs     []protocol.BlobRef `json:"blobs,omitempty"`
 	Hops      []protocol.AgentID `json:"hops,omitempty"`
+	// Store names the node's store that Pos belongs to: positions of one that was rebuilt begin anew.
+	Store string `json:"store,omitempty"`
 }
 
-func encodeItem(it Item) []byte {
+func encodeItem(it Item, store string) []byte {
 	e := it.Envelope
 	value := e.Value
 	if len(value) == 0 {
@@ -66,7 +70,7 @@ func encodeItem(it Item) []byte {
 		At: isoTime(time.UnixMilli(it.At)), Name: e.Intent, Value: value, Source: e.Source,
 		Pos: it.Pos, MsgID: e.ID, Agent: e.From, AgentName: e.FromName, AgentRole: e.FromRole, Target: e.To, Room: e.Room,
 		Context: e.Context, Parent: e.Parent, Thread: e.Thread, Run: e.Run, Channel: e.Channel, Re: e.Re,
-		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Hops: e.Hops,
+		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Hops: e.Hops, Store: store,
 	}), '\n')
 }
 
@@ -76,9 +80,12 @@ type inbox struct {
 	dir   string
 	cfg   *Config
 
-	f    *os.File // nil: not open, and nothing below is known
-	size int64
-	pos  uint64 // of the last message in the file, or in a part before it
+	store string   // name of the node's store; "" until it was asked
+	f     *os.File // nil: not open, and nothing below is known
+	size  int64
+	pos   uint64 // of the last message in the file, or in a part before it
+	// there are the messages in the files, while it is not known up to which position of this store they reach.
+	there map[protocol.Digest]bool
 	// step, when set, is called between writes and may end them: tests put a crash there.
 	step func(string) error
 }
@@ -86,12 +93,15 @@ type inbox struct {
 func (b *inbox) path() string { return filepath.Join(b.dir, inboxFile) }
 
 // deliver writes what is unread behind the last position. more: there may be further ones.
-func (b *inbox) deliver() (more bool, err error) {
+func (b *inbox) deliver(ctx context.Context) (more bool, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close()) // what is in the file is read back at the next turn
 		}
 	}()
+	if err := b.nameStore(ctx); err != nil {
+		return false, err
+	}
 	if err := b.open(); err != nil {
 		return false, err
 	}
@@ -100,7 +110,7 @@ func (b *inbox) deliver() (more bool, err error) {
 		return false, fmt.Errorf("read the mail of %s: %w", b.agent, err)
 	}
 	if len(items) == 0 {
-		return false, nil
+		return false, b.settle()
 	}
 	if b.size >= inboxBytesMax {
 		if err := b.rotate(); err != nil {
@@ -110,15 +120,50 @@ func (b *inbox) deliver() (more bool, err error) {
 	var batch []byte
 	pos := b.pos
 	for _, it := range items {
-		if it.Pos > pos {
-			batch = append(batch, encodeItem(it)...)
-			pos = it.Pos
+		if it.Pos > pos && !b.there[it.Envelope.Identity()] {
+			batch = append(batch, encodeItem(it, b.store)...)
 		}
+		pos = max(pos, it.Pos)
 	}
 	if err := b.write(batch, pos); err != nil {
 		return false, err
 	}
-	return len(items) == unreadPerTurn, nil
+	if len(items) < unreadPerTurn {
+		return false, b.settle()
+	}
+	return true, nil
+}
+
+// nameStore asks the node's store for its name, and gives it one the first time. A store that was set aside and rebuilt
+// has lost it, and with it the meaning of every position in our files.
+func (b *inbox) nameStore(ctx context.Context) error {
+	if b.store != "" {
+		return nil
+	}
+	key := "bridge/inbox/" + string(b.agent)
+	name := b.cfg.Cursor(key)
+	if len(name) == 0 {
+		var dice [8]byte
+		_, _ = rand.Read(dice[:]) // crypto/rand never fails
+		name = []byte(hex.EncodeToString(dice[:]))
+		if err := b.cfg.Submit(ctx, b.agent, Line{}, key, name); err != nil {
+			return fmt.Errorf("name the store: %w", err)
+		}
+	}
+	b.store = string(name)
+	return nil
+}
+
+// settle ends the comparison by message with files of another store: from here on the position alone says it.
+func (b *inbox) settle() error {
+	if b.there == nil {
+		return nil
+	}
+	if err := b.note(); err != nil {
+		return err
+	}
+	b.there = nil
+	return nil
 }
 
 // write appends whole lines, makes them durable, and only then notes the position: a note may lag behind the file, and
@@ -137,6 +182,9 @@ func (b *inbox) write(batch []byte, pos uint64) error {
 		return fmt.Errorf("sync inbox: %w", err)
 	}
 	b.size, b.pos = b.size+int64(len(batch)), pos
+	if b.there != nil {
+		return nil // settle notes it, when everything was compared
+	}
 	if err := b.pause("mark"); err != nil {
 		return err
 	}
@@ -156,7 +204,7 @@ func (b *inbox) note() error {
 	if err != nil {
 		return fmt.Errorf("note inbox position: %w", err)
 	}
-	_, err = fmt.Fprintf(f, "%d\n", b.pos)
+	_, err = fmt.Fprintf(f, "%d %s\n", b.pos, b.store)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(next, filepath.Join(b.dir, markFile))
 	}
@@ -190,16 +238,19 @@ func (b *inbox) open() error {
 	if err != nil {
 		return fmt.Errorf("open inbox: %w", err)
 	}
-	size, pos, err := recoverTail(f)
+	size, pos, err := b.recoverTail(f)
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	for part := 1; pos == 0 && part <= inboxPartsMax; part++ {
-		if pos, err = lastPosOf(b.part(part)); err != nil {
+		if pos, err = b.lastPosOf(b.part(part)); err != nil {
 			return errors.Join(err, f.Close())
 		}
 	}
-	noted, err := b.noted()
+	noted, same, err := b.noted()
+	if err == nil && !same {
+		err = b.readThere()
+	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -215,21 +266,6 @@ func (b *inbox) stillOurs() bool {
 	}
 	named, err := os.Lstat(b.path())
 	return err == nil && os.SameFile(held, named)
-}
-
-func (b *inbox) noted() (uint64, error) {
-	raw, err := os.ReadFile(filepath.Join(b.dir, markFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read inbox position: %w", err)
-	}
-	var pos uint64
-	if _, err := fmt.Sscanf(string(raw), "%d\n", &pos); err != nil {
-		return 0, nil // torn by a crash of the machine: the file itself says it
-	}
-	return pos, nil
 }
 
 func (b *inbox) part(n int) string {
@@ -264,69 +300,4 @@ func (b *inbox) rotate() error {
 		return fmt.Errorf("rotate inbox: %w", err)
 	}
 	return b.open()
-}
-
-// recoverTail cuts what a crash left behind the last newline and returns the size and the last position found.
-func recoverTail(f *os.File) (size int64, pos uint64, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, 0, fmt.Errorf("look at inbox: %w", err)
-	}
-	size, pos, err = tailOf(f, info.Size())
-	if err == nil && size < info.Size() {
-		err = f.Truncate(size)
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("recover inbox: %w", err)
-	}
-	return size, pos, nil
-}
-
-func lastPosOf(path string) (uint64, error) {
-	f, err := openPlain(path, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("open inbox part: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("look at inbox part: %w", err)
-	}
-	_, pos, err := tailOf(f, info.Size())
-	return pos, err
-}
-
-// tailOf returns the offset behind the last newline of f and the greatest position of the lines near its end. Lines
-// that are not ours are passed over; it looks further back only until it has found one that is.
-func tailOf(f *os.File, size int64) (end int64, pos uint64, err error) {
-	for window := int64(64 << 10); ; window *= 8 {
-		from := max(size-window, 0)
-		buf := make([]byte, size-from)
-		if n, err := f.ReadAt(buf, from); err != nil && n < len(buf) {
-			return 0, 0, err
-		}
-		last := bytes.LastIndexByte(buf, '\n')
-		if last < 0 && from == 0 {
-			return 0, 0, nil
-		}
-		end = from + int64(last) + 1
-		lines := bytes.Split(buf[:last+1], []byte("\n"))
-		if from > 0 && len(lines) > 0 {
-			lines = lines[1:] // its start is before the window
-		}
-		for _, line := range lines {
-			var l struct {
-				Pos uint64 `json:"pos"`
-			}
-			if json.Unmarshal(line, &l) == nil {
-				pos = max(pos, l.Pos)
-			}
-		}
-		if pos > 0 || from == 0 {
-			return end, pos, nil
-		}
-	}
 }

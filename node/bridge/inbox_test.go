@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func letters(from, to uint64) []Item {
 
 func deliverAll(in *inbox) error {
 	for {
-		more, err := in.deliver()
+		more, err := in.deliver(context.Background())
 		if err != nil || !more {
 			return err
 		}
@@ -70,7 +71,7 @@ func wantPositions(t *testing.T, dir string, to uint64) {
 
 func TestAnInboxLineKeepsTheOldKeysAndHasTheEnvelope(t *testing.T) {
 	var got map[string]any
-	if err := json.Unmarshal(encodeItem(letter(7)), &got); err != nil {
+	if err := json.Unmarshal(encodeItem(letter(7), "s"), &got); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
@@ -102,12 +103,13 @@ func TestMailIsInTheFileOnceOverRestarts(t *testing.T) {
 func TestATornTailIsCutAndItsMessageComesAgain(t *testing.T) {
 	whole := ""
 	for _, it := range letters(1, 3) {
-		whole += string(encodeItem(it))
+		whole += string(encodeItem(it, "store"))
 	}
-	cut := len(encodeItem(letter(3)))
+	cut := len(encodeItem(letter(3), "store"))
 	for torn := 1; torn <= cut; torn += 13 {
 		l := newLedger()
 		b, dir := desk(t, l)
+		l.cursors["bridge/inbox/"+string(agent)] = []byte("store")
 		put(t, filepath.Join(dir, inboxFile), whole[:len(whole)-torn])
 		l.mail = letters(1, 4)
 		if err := deliverAll(b.inboxOf(t, agent)); err != nil {
@@ -145,7 +147,7 @@ func TestAnEmptiedInboxIsNotFilledAgain(t *testing.T) {
 func TestForeignLinesInTheInboxAreLeftAlone(t *testing.T) {
 	l := newLedger()
 	b, dir := desk(t, l)
-	put(t, filepath.Join(dir, inboxFile), string(encodeItem(letter(1)))+strings.Repeat("a note of the agent's own\n", 20_000))
+	put(t, filepath.Join(dir, inboxFile), string(encodeItem(letter(1), "store"))+strings.Repeat("a note of the agent's own\n", 20_000))
 	l.mail = letters(1, 2)
 	if err := deliverAll(b.inboxOf(t, agent)); err != nil {
 		t.Fatal(err)
@@ -249,5 +251,55 @@ func TestAFullInboxIsMovedAwayAndFourPartsAreKept(t *testing.T) {
 	}
 	if text := read(t, filepath.Join(dir, inboxFile)); !strings.Contains(text, `"pos":7`) {
 		t.Fatalf("the newest message is not in %s: %q", inboxFile, text)
+	}
+}
+
+// A damaged store is set aside and rebuilt: positions begin anew, and the messages are the same.
+func TestAStoreThatWasRebuiltDeliversTheRestAndNothingTwice(t *testing.T) {
+	errDied := errors.New("died")
+	for dieAt := 0; dieAt < 6; dieAt++ {
+		l := newLedger()
+		b, dir := desk(t, l)
+		l.mail = letters(1, 100)
+		if err := deliverAll(b.inboxOf(t, agent)); err != nil {
+			t.Fatal(err)
+		}
+		l.cursors = map[string][]byte{}
+		l.mail = nil
+		for i, it := range letters(1, 150) { // of 150 the first 20 were acknowledged; all have other positions now
+			it.Pos = uint64(i + 3)
+			if i >= 20 {
+				l.mail = append(l.mail, it)
+			}
+		}
+		in := b.inboxOf(t, agent)
+		steps := 0
+		in.step = func(string) error {
+			if steps++; steps == dieAt {
+				return errDied
+			}
+			return nil
+		}
+		if err := deliverAll(in); err != nil && !errors.Is(err, errDied) {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := deliverAll(b.inboxOf(t, agent)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen := map[string]int{}
+		for line := range strings.Lines(read(t, filepath.Join(dir, inboxFile))) {
+			var got inboxLine
+			if err := json.Unmarshal([]byte(line), &got); err != nil {
+				t.Fatal(err)
+			}
+			seen[string(got.MsgID)]++
+		}
+		for _, it := range letters(1, 150) {
+			if n := seen[string(it.Envelope.ID)]; n != 1 {
+				t.Fatalf("died at %d: %s is there %d times", dieAt, it.Envelope.ID, n)
+			}
+		}
 	}
 }
