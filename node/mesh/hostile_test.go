@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -284,24 +283,59 @@ func (h *blackHole) copy(to, from net.Conn) {
 // swallow drops what comes until the connection ends.
 func swallow(from net.Conn) { _, _ = io.Copy(io.Discard, from) }
 
-func TestBlackHoledLinkIsDeadWithinItsTime(t *testing.T) {
+// holed is two linked hosts with a relay between them that can be shut.
+func holed(t *testing.T, change func(*Config)) (a, b *testHost, shut func()) {
+	t.Helper()
 	r := &roster{}
-	quick := func(c *Config) { c.pace = pace{100 * time.Millisecond, 400 * time.Millisecond, 10 * time.Second} }
-	a, b := startHost(t, r, quick), startHost(t, r, quick)
+	a, b = startHost(t, r, change), startHost(t, r, change)
 	r.set(a.Self(), Inside)
 	r.set(b.Self(), Inside)
 	hole := startBlackHole(t, "127.0.0.1:"+strconv.Itoa(b.Port()))
-	a.SetPeers([]Peer{{ID: b.Self(), Addrs: []string{"/ip4/127.0.0.1/tcp/" + hole.l.Addr().String()[strings.LastIndex(hole.l.Addr().String(), ":")+1:]}}})
+	_, port, err := net.SplitHostPort(hole.l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.SetPeers([]Peer{{ID: b.Self(), Addrs: []string{"/ip4/127.0.0.1/tcp/" + port}}})
 	until(t, "linked through the relay", func() bool { return a.linked(b) && b.linked(a) })
-	until(t, "a round trip measured", func() bool { l := a.Links(); return len(l) == 1 && l[0].RTT > 0 })
-	hole.mu.Lock()
-	hole.shut = true
-	hole.mu.Unlock()
-	for _, h := range []*testHost{a, b} {
+	return a, b, func() {
+		hole.mu.Lock()
+		defer hole.mu.Unlock()
+		hole.shut = true
+	}
+}
+
+func wantDead(t *testing.T, hosts ...*testHost) {
+	t.Helper()
+	for _, h := range hosts {
 		until(t, "the dead link noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.downs) > 0 })
+		h.mu.Lock()
 		if !errors.Is(h.downs[0], ErrDead) {
 			t.Errorf("the link ended with %v, want %v", h.downs[0], ErrDead)
 		}
+		h.mu.Unlock()
+	}
+}
+
+func TestBlackHoledLinkIsDeadWithinItsTime(t *testing.T) {
+	a, b, shut := holed(t, func(c *Config) { c.pace = pace{100 * time.Millisecond, 400 * time.Millisecond, 10 * time.Second} })
+	until(t, "a round trip measured", func() bool { l := a.Links(); return len(l) == 1 && l[0].RTT > 0 })
+	shut()
+	wantDead(t, a, b)
+	until(t, "linked again, by the address that b named itself", func() bool { return a.linked(b) })
+}
+
+func TestKickProvesALinkThatMayHaveDiedInASleep(t *testing.T) {
+	t.Parallel()
+	a, b, shut := holed(t, nil)
+	a.Kick()
+	b.note(func() { b.frames = nil })
+	shut()
+	began := time.Now()
+	a.Kick()
+	wantDead(t, a)
+	until(t, "linked again", func() bool { return a.linked(b) })
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("linked again %v after the kick, want at most 5 s", took)
 	}
 }
 
@@ -365,4 +399,46 @@ func FuzzHello(f *testing.F) {
 			t.Fatalf("a greeting that was read cannot be written: %v", err)
 		}
 	})
+}
+
+func TestStrangersConnectionEndsAfterItsTime(t *testing.T) {
+	a := startHost(t, &roster{}, nil)
+	a.gate.mu.Lock()
+	a.gate.patience = 100 * time.Millisecond
+	a.gate.mu.Unlock()
+	x := startHost(t, &roster{}, func(c *Config) { c.Standing = everybody })
+	conn, err := x.dial(t.Context(), a.Self(), a.addr[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the connection closed", conn.IsClosed)
+	until(t, "its place free", func() bool { a.gate.mu.Lock(); defer a.gate.mu.Unlock(); return len(a.gate.places) == 0 })
+}
+
+func TestStrangersWhoKnockTooOftenAreRefusedAndMembersAreNot(t *testing.T) {
+	r := &roster{}
+	a := startHost(t, r, nil)
+	x := startHost(t, &roster{}, func(c *Config) { c.Standing = everybody })
+	in := 0
+	for range 3 * strangersBurst {
+		conn, err := x.dial(t.Context(), a.Self(), a.addr[:1])
+		if err != nil {
+			continue
+		}
+		if s, err := openOn(t.Context(), conn, framesID); err == nil || errors.Is(explain(err), ErrNotMember) {
+			in++
+			if s != nil {
+				_ = s.Reset()
+			}
+		}
+		_ = conn.Close()
+	}
+	if in > strangersBurst+5 {
+		t.Errorf("a stranger came in %d times, want about %d", in, strangersBurst)
+	}
+	b := startHost(t, r, nil)
+	r.set(a.Self(), Inside)
+	r.set(b.Self(), Inside)
+	b.SetPeers([]Peer{{ID: a.Self(), Addrs: a.addr}})
+	until(t, "a member linked", func() bool { return b.linked(a) })
 }

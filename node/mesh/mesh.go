@@ -40,8 +40,8 @@ type AdmitRequest struct {
 	Body []byte // at most 64 KiB
 }
 
-// Config says how one Mesh runs. Callbacks must not block for long and must not call Close or Run; they come only
-// while Run runs.
+// Config says how one Mesh runs. Callbacks must not block for long and must not call Close or Run; they come from Run
+// on, until Close returns.
 type Config struct {
 	Key    ed25519.PrivateKey // the node's own; its peer id is protocol.PeerIDOf of the public half
 	Listen []string           // multiaddrs; see ListenOn. None: this node only dials
@@ -160,15 +160,18 @@ func New(cfg Config) (*Mesh, error) {
 // Self is this node's peer id.
 func (m *Mesh) Self() protocol.PeerID { return m.self }
 
-// Run answers peers and keeps links until ctx ends; it returns nil then. It may be called once.
+// Run answers peers and keeps links until ctx ends or Close; it returns nil then. It may be called once.
 func (m *Mesh) Run(ctx context.Context) error {
 	m.mu.Lock()
-	if m.closed || m.running {
-		m.mu.Unlock()
-		return ErrClosed
-	}
+	closed, again := m.closed, m.running
 	m.running = true
 	m.mu.Unlock()
+	if again {
+		return errors.New("mesh runs already")
+	}
+	if closed {
+		return nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(m.ctx, cancel)()
 	var keepers sync.WaitGroup
