@@ -35,15 +35,14 @@ func TestKillAtEveryInstant(t *testing.T) {
 	if long {
 		instants = 100
 	}
-	const seed = 3
-	s := newSurvival(t, seed)
+	s := newSurvival(t, seed(t))
 	for i := range instants {
 		s.round(i, i%len(blows))
 	}
 	s.settle("at the end")
 	s.checkMessages()
 	s.checkTasks()
-	t.Logf("seed %d: %d kills, %d messages, %d tasks, %d connections of the agent", seed, instants, len(s.messages), len(s.tasks), s.bob.conns)
+	t.Logf("%d kills, %d messages, %d tasks, %d connections of the agent", instants, len(s.messages), len(s.tasks), s.bob.conns)
 }
 
 func newSurvival(t *testing.T, seed uint64) *survival {

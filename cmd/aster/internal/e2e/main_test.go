@@ -16,6 +16,19 @@ import (
 // long asks for the full numbers of the acceptance (make survive); without it they fit into a pipeline.
 var long = os.Getenv("ASTER_LONG") != ""
 
+// seed is that of every plan made by dice; ASTER_SEED chooses another.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := uint64(1)
+	if text := os.Getenv("ASTER_SEED"); text != "" {
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			t.Fatalf("ASTER_SEED=%s: %v", text, err)
+		}
+	}
+	t.Logf("seed %d (ASTER_SEED)", n)
+	return n
+}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
