@@ -2,10 +2,7 @@ package journal
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,27 +14,6 @@ func quantiles(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-}
-
-func BenchmarkRawSync(b *testing.B) {
-	f, err := os.Create(filepath.Join(b.TempDir(), "raw"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	page := make([]byte, 4096)
-	var took []time.Duration
-	for b.Loop() {
-		at := time.Now()
-		if _, err := f.Write(page); err != nil {
-			b.Fatal(err)
-		}
-		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(at))
-	}
-	quantiles(b, took)
 }
 
 func BenchmarkCommit(b *testing.B) {

@@ -279,3 +279,21 @@ func TestANewerStoreIsRefusedByName(t *testing.T) {
 		t.Errorf("a newer store was set aside: %v", left)
 	}
 }
+
+func TestOddDirectoriesWork(t *testing.T) {
+	for _, name := range []string{"with space", "quer?y=1&x", "hash#tag", "per%20cent", "빌드 [x]*", "colon:it"} {
+		if runtime.GOOS == "windows" && name != "with space" {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), name)
+		j := open(t, dir, Options{})
+		commit(t, j, Batch{Entries: []Entry{newAuthor(1, 1).say(note(1))}})
+		if _, err := os.Stat(filepath.Join(dir, storeName)); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if fi, err := os.Stat(filepath.Join(dir, storeName+"-wal")); err != nil || fi.Size() == 0 {
+			t.Errorf("%q: no write-ahead log beside the database: %v", name, err)
+		}
+		j.Close()
+	}
+}

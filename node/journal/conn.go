@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,11 +34,8 @@ func openConn(path, vfsName string, setup ...string) (*conn, error) {
 	}
 	registerLayer()
 	query := url.Values{"modeof": {path}, "vfs": {cmp.Or(vfsName, layerName)}}
-	slashed := filepath.ToSlash(path)
-	if slashed[0] != '/' { // a drive letter
-		slashed = "/" + slashed
-	}
-	db, err := sqlite3.Open("file:" + (&url.URL{Path: slashed}).EscapedPath() + "?" + query.Encode())
+	name := (&url.URL{Path: "/" + filepath.ToSlash(path)}).EscapedPath()[1:] // the slash keeps a colon from being escaped
+	db, err := sqlite3.Open("file:" + name + "?" + strings.ReplaceAll(query.Encode(), "+", "%20")) // the engine knows no plus
 	if err != nil {
 		return nil, err
 	}

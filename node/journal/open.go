@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -168,7 +167,7 @@ func (j *Journal) dbPath() string { return filepath.Join(j.dir, j.dbName) }
 
 const (
 	storeName   = "journal.db"
-	rebuildName = "journal.db.rebuild" // takes over what is readable; gets storeName when that is done
+	rebuildName = "journal.db.rebuild" // see rebuild
 )
 
 // openStore opens the database, or sets a damaged one aside and takes over what is readable.
@@ -194,43 +193,6 @@ func (j *Journal) openStore() error {
 		}
 	}
 	return j.rebuild(cause)
-}
-
-// rebuild sets the database aside and makes a new one of what is readable in it. A crash on the way leaves the note
-// that brings the next Open here again.
-func (j *Journal) rebuild(cause string) error {
-	aside, err := j.setAside(j.dbPath())
-	if err != nil {
-		return fmt.Errorf("set a damaged store aside: %w", err)
-	}
-	j.recovery.SetAside, j.recovery.Reason = aside, cause
-	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over", "file", aside[0], "err", cause)
-	j.dbName = rebuildName
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(j.dbPath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if err := j.openWriter(); err != nil {
-		return err
-	}
-	// Closing would move the write-ahead log into the file too, and would not say when it could not.
-	err = j.salvage(aside[0])
-	if err == nil {
-		_, _, err = j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
-	}
-	if err = errors.Join(err, j.writer.close()); err != nil {
-		return fmt.Errorf("take over the readable part of %s: %w", aside[0], err)
-	}
-	from := j.dbPath()
-	j.dbName = storeName
-	if err := errors.Join(os.Rename(from, j.dbPath()), syncDir(j.dir)); err != nil {
-		return err
-	}
-	if err := j.openWriter(); err != nil {
-		return err
-	}
-	return j.clearSuspicion()
 }
 
 // openWriter opens the writer's connection, checks what it can without reading everything, and reads the heads.
@@ -310,102 +272,6 @@ func inTransaction(c *conn, f func() error) error {
 	return err
 }
 
-// headsChecked is how many of the newest records Open reads again: a crash can only have hurt the end.
-const headsChecked = 64
-
-func (j *Journal) readHeads() error {
-	c := j.writer
-	clear(j.logs)
-	clear(j.rows)
-	var bad error
-	err := c.each("SELECT id, name, seq, hash FROM logs", nil, func(s *sqlite3.Stmt) bool {
-		id, err := protocol.ParseLogID(s.ColumnText(1))
-		if err != nil || len(s.ColumnRawBlob(3)) != len(protocol.Hash{}) {
-			bad = fmt.Errorf("%w: head of log %q", ErrDamaged, s.ColumnText(1))
-			return false
-		}
-		l := &logState{row: s.ColumnInt64(0), id: id, text: s.ColumnText(1), seq: uint64(s.ColumnInt64(2))}
-		copy(l.hash[:], s.ColumnRawBlob(3))
-		j.logs[id], j.rows[l.row] = l, l
-		return true
-	})
-	if err = errors.Join(err, bad); err != nil {
-		return err
-	}
-	if _, err = c.one("SELECT value FROM meta WHERE key='store'", nil, func(s *sqlite3.Stmt) { j.storeID = s.ColumnText(0) }); err != nil {
-		return err
-	}
-	last, err := c.number("SELECT max(pos) FROM records")
-	if err != nil {
-		return err
-	}
-	j.next, j.count = uint64(last)+1, 0
-	for _, l := range j.logs {
-		j.count += l.seq
-	}
-	if err := c.each("SELECT log, seq FROM tiers_early", nil, func(s *sqlite3.Stmt) bool {
-		j.early[msgRef{s.ColumnInt64(0), uint64(s.ColumnInt64(1))}] = true
-		return true
-	}); err != nil {
-		return err
-	}
-	return j.checkEnd(last)
-}
-
-// checkEnd compares the newest records with the heads.
-func (j *Journal) checkEnd(last int64) error {
-	seen := map[int64]bool{}
-	var bad error
-	err := j.writer.each("SELECT "+recordColumns+" FROM records WHERE pos > ? ORDER BY pos DESC", []any{last - headsChecked},
-		func(s *sqlite3.Stmt) bool {
-			st, ok := j.scanRecord(s)
-			l := j.rows[s.ColumnInt64(1)]
-			if l == nil || (!seen[l.row] && (st.Record.Seq != l.seq || st.Hash != l.hash)) {
-				bad = fmt.Errorf("%w: the newest records do not match the heads at position %d", ErrDamaged, st.Pos)
-				return false
-			}
-			seen[l.row] = true
-			if !ok {
-				j.noteBad(int64(st.Pos))
-			}
-			return true
-		})
-	return errors.Join(err, bad)
-}
-
-// setAside renames a database and its side files to names that are free, and returns the new names. When there is no
-// database, a former try has renamed it already and the newest of those names is returned.
-func (j *Journal) setAside(path string) ([]string, error) {
-	n := 1
-	for ; ; n++ {
-		if _, err := os.Lstat(asideName(path, n)); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	to := asideName(path, n)
-	if err := os.Rename(path, to); errors.Is(err, fs.ErrNotExist) && n > 1 {
-		to = asideName(path, n-1)
-	} else if err != nil {
-		return nil, err
-	}
-	// The engine finds the write-ahead log of a renamed database only under the new name.
-	if err := os.Rename(path+"-wal", to+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	names := []string{to}
-	if _, err := os.Lstat(to + "-wal"); err == nil {
-		names = append(names, to+"-wal")
-	}
-	return names, syncDir(filepath.Dir(path))
-}
-
-func asideName(path string, n int) string { return fmt.Sprintf("%s.damaged-%d", path, n) }
-
 // Recovery says what Open found.
 func (j *Journal) Recovery() Recovery { return j.recovery }
 
@@ -441,7 +307,7 @@ func (j *Journal) read(f func(*conn) error) error {
 		defer func() { j.readers <- c }()
 		if c == nil {
 			var err error
-			c, err = openConn(j.dbPath(), j.opts.VFS, "PRAGMA cache_size=-2048", "PRAGMA temp_store=MEMORY",
+			c, err = openConn(j.dbPath(), j.opts.VFS, "PRAGMA cache_size=-1024", "PRAGMA temp_store=MEMORY",
 				"PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
 			if err != nil {
 				c = nil

@@ -76,7 +76,7 @@ func (j *Journal) dropSearch() error {
 
 // loadSearch opens the file; called by Open, and with search.mu held.
 func (j *Journal) loadSearch() (err error) {
-	c, err := openConn(j.searchPath(), j.opts.VFS, "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY",
+	c, err := openConn(j.searchPath(), j.opts.VFS, "PRAGMA cache_size=-2048", "PRAGMA temp_store=MEMORY",
 		"PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=1000", "PRAGMA journal_size_limit=8388608")
 	if err != nil {
 		return err

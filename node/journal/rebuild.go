@@ -1,0 +1,81 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// rebuild sets the database aside and makes a new one of what is readable in it. A crash on the way leaves the note
+// that brings the next Open here again.
+func (j *Journal) rebuild(cause string) error {
+	aside, err := j.setAside(j.dbPath())
+	if err != nil {
+		return fmt.Errorf("set a damaged store aside: %w", err)
+	}
+	j.recovery.SetAside, j.recovery.Reason = aside, cause
+	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over", "file", aside[0], "err", cause)
+	j.dbName = rebuildName
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(j.dbPath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := j.openWriter(); err != nil {
+		return err
+	}
+	// Closing would move the write-ahead log into the file too, and would not say when it could not.
+	err = j.salvage(aside[0])
+	if err == nil {
+		_, _, err = j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	}
+	if err = errors.Join(err, j.writer.close()); err != nil {
+		return fmt.Errorf("take over the readable part of %s: %w", aside[0], err)
+	}
+	from := j.dbPath()
+	j.dbName = storeName
+	if err := errors.Join(os.Rename(from, j.dbPath()), syncDir(j.dir)); err != nil {
+		return err
+	}
+	if err := j.openWriter(); err != nil {
+		return err
+	}
+	return j.clearSuspicion()
+}
+
+// setAside renames a database and its side files to names that are free, and returns the new names. When there is no
+// database, a former try has renamed it already and the newest of those names is returned.
+func (j *Journal) setAside(path string) ([]string, error) {
+	n := 1
+	for ; ; n++ {
+		if _, err := os.Lstat(asideName(path, n)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	to := asideName(path, n)
+	if err := os.Rename(path, to); errors.Is(err, fs.ErrNotExist) && n > 1 {
+		to = asideName(path, n-1)
+	} else if err != nil {
+		return nil, err
+	}
+	// The engine finds the write-ahead log of a renamed database only under the new name.
+	if err := os.Rename(path+"-wal", to+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := []string{to}
+	if _, err := os.Lstat(to + "-wal"); err == nil {
+		names = append(names, to+"-wal")
+	}
+	return names, syncDir(filepath.Dir(path))
+}
+
+func asideName(path string, n int) string { return fmt.Sprintf("%s.damaged-%d", path, n) }
