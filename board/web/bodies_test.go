@@ -49,6 +49,9 @@ func TestErrorsTellRefusalsOnly(t *testing.T) {
 	if got, code, _ := ask(t, ts, "GET", api.Prefix+"/messages/zzzzz", "", bearer); got != 404 || code != protocol.CodeUnknownID {
 		t.Errorf("unknown id: %d %s", got, code)
 	}
+	if got, code, body := ask(t, ts, "GET", api.Prefix+"/messages/a%2F..%2F%2Fb", "", bearer); got != 404 || code != protocol.CodeUnknownID || !strings.Contains(body, "a/..//b") {
+		t.Errorf("an id with slashes: %d %s", got, body)
+	}
 	for code, want := range map[string]int{protocol.CodeUnknownAgent: 404, protocol.CodeNotAllowed: 403, protocol.CodeMsgIDReused: 409, protocol.CodeInboxFull: 409, protocol.CodeDiskFull: 507,
 		protocol.CodeFrameTooLarge: 413, protocol.CodeAmbiguousID: 409, protocol.CodeRevoked: 403, protocol.CodeInviteUsed: 403, "a-code-to-come": 403} {
 		f.sendErr = fmt.Errorf("send: %w", protocol.Refuse(code, "no", "hint"))

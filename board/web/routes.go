@@ -104,7 +104,7 @@ func (s *Server) routes() http.Handler {
 	}
 	mux.Handle("/", s.guardedUnknown())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if clean := path.Clean(r.URL.Path); clean != r.URL.Path || r.Method == http.MethodConnect {
+		if asked := r.URL.EscapedPath(); path.Clean(asked) != asked || r.Method == http.MethodConnect {
 			s.guardedUnknown().ServeHTTP(w, r) // the mux would redirect, without any of our checks
 			return
 		}

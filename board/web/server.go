@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 	"net"
 	"net/http"
@@ -75,8 +74,7 @@ func New(cfg Config) *Server {
 		key = make([]byte, 32)
 		rand.Read(key) // never fails (crypto/rand, Go 1.24)
 	}
-	name := sha256.Sum256(append([]byte("aster.cookie.1\x00"), key...))
-	s.sessions = sessions{key: key, cookie: "aster_" + hex.EncodeToString(name[:4])}
+	s.sessions = newSessions(key)
 	s.handler = s.routes()
 	return s
 }

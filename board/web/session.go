@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"net/http"
 	"sync"
 	"time"
@@ -74,6 +75,16 @@ func (l *links) use(ticket string, now time.Time) bool {
 type sessions struct {
 	key    []byte
 	cookie string
+}
+
+// newSessions derives both from key, so that neither says anything about another use of it.
+func newSessions(key []byte) sessions {
+	derive := func(use string) []byte {
+		m := hmac.New(sha256.New, key)
+		m.Write([]byte(use))
+		return m.Sum(nil)
+	}
+	return sessions{key: derive("aster.session.key.1"), cookie: "aster_" + hex.EncodeToString(derive("aster.session.name.1")[:4])}
 }
 
 func (s sessions) mac(head []byte) []byte {

@@ -87,12 +87,12 @@ class Work extends HTMLElement {
     if (agents < 2) {
       const url = el("code", {}, (location.protocol === "https:" ? "wss://" : "ws://") + location.host + "/ws");
       const [before, after] = t("first_1", { url: "\u0000" }).split("\u0000");
-      const step = (done, ...words) => el("li", { "data-done": done ? "yes" : "no" },
-        glyph(done ? "done" : "idle"), el("div", {}, ...words, done ? el("span", { class: "said" }, " · " + t("first_done")) : ""));
+      const step = (done, words, ...code) => el("li", { "data-done": done ? "yes" : "no" },
+        glyph(done ? "done" : "idle"), el("div", {}, el("p", {}, ...words, done ? el("span", { class: "said" }, " · " + t("first_done")) : ""), ...code));
       kids.push(el("h3", { class: "first" }, t("first_title")), el("ol", { class: "steps" },
-        step(agents >= 1, el("p", {}, before, url, after ?? "")),
-        step(agents >= 2, el("p", {}, t("first_2")), el("code", {}, "aster invite --role local")),
-        step(false, el("p", {}, t("first_3")), el("code", {}, "aster delegate --to AGENT \"…\""))));
+        step(agents >= 1, [before + (after ?? "")], url),
+        step(agents >= 2, [t("first_2")], el("code", {}, "aster invite --role local")),
+        step(false, [t("first_3")], el("code", {}, "aster delegate --to AGENT \"…\""))));
     }
     if (agents > 0) {
       const main = store.agents.find((a) => a.id !== store.status?.agent) ?? store.agents[0];
