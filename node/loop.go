@@ -237,10 +237,13 @@ func (l *loop) finish() error {
 	}
 }
 
+// signEveryBytes keeps what one signature covers small enough for a frame between nodes: whole commits travel.
+const signEveryBytes = protocol.MeshFrameBytesMax / 4
+
 // sign completes drafts: each record's predecessor, its hash, and a signature on the last of each log.
 func (l *loop) sign(drafts []hub.Draft) []journal.Entry {
 	out := make([]journal.Entry, len(drafts))
-	last := map[protocol.LogID]int{}
+	last, unsigned := map[protocol.LogID]int{}, map[protocol.LogID]int{}
 	for i := range drafts {
 		rec := drafts[i].Record
 		rec.Prev = l.chain[rec.Log]
@@ -248,6 +251,11 @@ func (l *loop) sign(drafts []hub.Draft) []journal.Entry {
 		l.chain[rec.Log] = h
 		last[rec.Log] = i
 		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
+		if unsigned[rec.Log] += recordBytes(&rec); unsigned[rec.Log] > signEveryBytes {
+			unsigned[rec.Log] = 0
+			out[i].Record.Sign(l.n.home.key)
+			delete(last, rec.Log)
+		}
 	}
 	for _, i := range last {
 		out[i].Record.Sign(l.n.home.key)

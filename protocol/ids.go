@@ -115,7 +115,8 @@ func base58Encode(in []byte) string {
 	for zeros < len(in) && in[zeros] == 0 {
 		zeros++
 	}
-	digits := []byte{}
+	var room [64]byte
+	digits := room[:0]
 	for _, b := range in[zeros:] {
 		carry := int(b)
 		for i := range digits {
@@ -128,11 +129,14 @@ func base58Encode(in []byte) string {
 			carry /= 58
 		}
 	}
-	out := strings.Repeat("1", zeros)
-	for i := len(digits) - 1; i >= 0; i-- {
-		out += string(base58Alphabet[digits[i]])
+	out := make([]byte, 0, zeros+len(digits))
+	for range zeros {
+		out = append(out, base58Alphabet[0])
 	}
-	return out
+	for i := len(digits) - 1; i >= 0; i-- {
+		out = append(out, base58Alphabet[digits[i]])
+	}
+	return string(out)
 }
 
 func base58Decode(s string) ([]byte, bool) {
@@ -141,8 +145,8 @@ func base58Decode(s string) ([]byte, bool) {
 		zeros++
 	}
 	bytes := []byte{}
-	for _, c := range s[zeros:] {
-		carry := strings.IndexRune(base58Alphabet, c)
+	for i := zeros; i < len(s); i++ {
+		carry := strings.IndexByte(base58Alphabet, s[i])
 		if carry < 0 {
 			return nil, false
 		}
