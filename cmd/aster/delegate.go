@@ -73,23 +73,12 @@ func (a *app) delegate(ctx context.Context, o delegateOptions, args []string) er
 		return err
 	}
 	defer func() { c.Close() }()
-	value := delegated{Task: task, Accept: o.accept}
-	var blobs []protocol.BlobRef
-	if o.repo != "" {
-		base, name, err := a.base(ctx, c, o.repo)
-		if err != nil {
-			return err
-		}
-		value.Repo, blobs = name, []protocol.BlobRef{base}
-	}
-	raw, err := json.Marshal(value)
+	req, err := a.delegation(ctx, c, o, task)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	got, err := c.Send(ctx, api.SendRequest{
-		From: protocol.AgentID(o.from), To: protocol.AgentID(o.to), Intent: protocol.Delegate, Value: raw, NoWake: o.noWake, Blobs: blobs,
-	})
+	got, err := c.Send(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -102,6 +91,22 @@ func (a *app) delegate(ctx context.Context, o delegateOptions, args []string) er
 		defer cancel()
 	}
 	return (&following{a: a, sent: got, began: began, told: map[protocol.Tier]bool{}, reports: map[protocol.MsgID]bool{}}).run(ctx, c)
+}
+
+// delegation is the message, its repository's bundle already at the node.
+func (a *app) delegation(ctx context.Context, c *client.Client, o delegateOptions, task string) (api.SendRequest, error) {
+	req := api.SendRequest{From: protocol.AgentID(o.from), To: protocol.AgentID(o.to), Intent: protocol.Delegate, NoWake: o.noWake}
+	value := delegated{Task: task, Accept: o.accept}
+	if o.repo != "" {
+		base, name, err := a.base(ctx, c, o.repo)
+		if err != nil {
+			return req, err
+		}
+		value.Repo, req.Blobs = name, []protocol.BlobRef{base}
+	}
+	raw, err := json.Marshal(value)
+	req.Value = raw
+	return req, err
 }
 
 // base bundles HEAD of the repository at dir and gives it to the node.
