@@ -115,4 +115,3 @@ func (c *client) send(t testing.TB, frame map[string]any) {
 		t.Fatal("connection is closed")
 	}
 }
-
