@@ -164,7 +164,7 @@ func TestPageShowsWhatHappensWithinASecond(t *testing.T) {
 
 	m := f.snap.Messages[6]
 	m.Pos, m.Envelope.ID, m.Text, m.At = 8, "0190a0a0-0000-7000-8000-0000000000ff", "all 3 tests pass now", time.Now().UnixMilli()
-	m.Short = protocol.ShortID(m.Envelope.ID)
+	m.Short = shortOf(m.Envelope.ID, m.Envelope.Intent)
 	f.emit(api.Event{Type: "message", Pos: 8, Message: &m})
 	until(t, ctx, shows("all 3 tests pass now"), time.Second)
 

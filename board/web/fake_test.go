@@ -213,7 +213,7 @@ func (f *fake) Send(_ context.Context, req api.SendRequest) (api.SendResult, err
 	f.mu.Lock()
 	pos := f.snap.Pos + 1
 	f.mu.Unlock()
-	m := api.Message{Pos: pos, Short: protocol.ShortID(id), At: time.Now().UnixMilli(), NodeName: "devbox", Node: "12D3KooWdevbox", Log: "log", Seq: pos, Envelope: env, Text: env.Text(200),
+	m := api.Message{Pos: pos, Short: shortOf(id, env.Intent), At: time.Now().UnixMilli(), NodeName: "devbox", Node: "12D3KooWdevbox", Log: "log", Seq: pos, Envelope: env, Text: env.Text(200),
 		Tiers: []api.TierAt{{Tier: protocol.Logged, At: time.Now().UnixMilli()}}}
 	f.emit(api.Event{Type: "message", Pos: pos, Message: &m})
 	return api.SendResult{MsgID: id, Short: m.Short, Tier: protocol.Logged, To: req.To, ToState: protocol.StateIdle, ToWakes: "rewake"}, nil
@@ -335,4 +335,12 @@ func value(v any) json.RawMessage {
 		panic(err)
 	}
 	return out
+}
+
+// shortOf is the short form as a node gives it.
+func shortOf(id protocol.MsgID, intent protocol.Intent) string {
+	if intent == protocol.Delegate {
+		return "t-" + protocol.ShortID(id)
+	}
+	return "m-" + protocol.ShortID(id)
 }

@@ -42,7 +42,7 @@ func sampleSnapshot(now time.Time) api.Snapshot {
 	agent("build-1", "build-1", protocol.RoleUpstream, protocol.StateIdle, 31*time.Minute, "its runner", "", 0)
 	agent("partner-ci", "guest", protocol.RoleCollab, protocol.StateUnknown, 0, "", "", 0)
 	task := func(n int, title, to string, state api.TaskState, at, started, ended time.Duration, summary string, diff *api.Diff, commit string) {
-		tk := api.Task{ID: id(n), Short: protocol.ShortID(id(n)), Title: title, From: "claude-shop", To: protocol.AgentID(to), Node: "12D3KooWmac-mini", NodeName: "mac-mini",
+		tk := api.Task{ID: id(n), Short: "t-" + protocol.ShortID(id(n)), Title: title, From: "claude-shop", To: protocol.AgentID(to), Node: "12D3KooWmac-mini", NodeName: "mac-mini",
 			State: state, Summary: summary, At: ms(at), Diff: diff, Commit: commit, Tiers: []api.TierAt{{Tier: protocol.Logged, At: ms(at)}, {Tier: protocol.Replicated, At: ms(at)}, {Tier: protocol.Persisted, At: ms(at)}}}
 		if started > 0 {
 			tk.Started = ms(started)
@@ -68,7 +68,7 @@ func sampleSnapshot(now time.Time) api.Snapshot {
 		if from == "" {
 			m.Envelope.Source = protocol.SourceBoard
 		}
-		m.Short = protocol.ShortID(m.Envelope.ID)
+		m.Short = shortOf(m.Envelope.ID, m.Envelope.Intent)
 		for _, t := range tiers {
 			m.Tiers = append(m.Tiers, api.TierAt{Tier: t, At: ms(ago), By: "12D3KooWdevbox"})
 		}

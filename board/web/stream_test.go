@@ -56,7 +56,7 @@ func nextNot(next func() sse, name string) sse {
 
 func message(pos uint64, text string) *api.Message {
 	id := protocol.MsgID(fmt.Sprintf("0190a0a0-0000-7000-8000-%012x", pos))
-	return &api.Message{Pos: pos, Short: protocol.ShortID(id), Text: text, Envelope: protocol.Envelope{ID: id, From: "a", To: "b", Intent: protocol.Report}}
+	return &api.Message{Pos: pos, Short: "m-" + protocol.ShortID(id), Text: text, Envelope: protocol.Envelope{ID: id, From: "a", To: "b", Intent: protocol.Report}}
 }
 
 func TestEventsContinueWhereTheReaderLeft(t *testing.T) {

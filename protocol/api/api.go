@@ -130,9 +130,9 @@ type TierAt struct {
 
 // Message is an envelope as the board and `aster show` see it. GET /messages, GET /messages/ID.
 type Message struct {
-	Pos      uint64            `json:"pos"` // order of arrival here; cursors use it
-	Short    string            `json:"short"`
-	At       int64             `json:"at"` // author's wall clock, ms
+	Pos      uint64            `json:"pos"`   // order of arrival here; cursors use it
+	Short    string            `json:"short"` // t-7kq2m for Delegates, m-7kq2m for others
+	At       int64             `json:"at"`    // author's wall clock, ms
 	Node     protocol.PeerID   `json:"node"`
 	NodeName string            `json:"nodeName,omitempty"`
 	Log      string            `json:"log"`

@@ -124,7 +124,7 @@ class Composer extends HTMLElement {
       this.words.value = "";
       this.sending = false;
       this.changed();
-      this.tell("ok", this.sentWords(result, delegate));
+      this.tell("ok", this.sentWords(result));
     } catch (err) {
       const no = err instanceof Refused ? err.refusal : null;
       this.tell("bad", no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent"));
@@ -134,10 +134,10 @@ class Composer extends HTMLElement {
     }
   }
 
-  sentWords(result, delegate) {
+  sentWords(result) {
     const agent = this.store.agents.find((a) => a.id === result.to);
     const state = t("state_" + (result.toState || (agent ? stateOf(agent, this.store) : "unknown")));
-    const values = { id: (delegate ? "t-" : "m-") + result.short, agent: result.to, state, how: result.toWakes ? t("wakes_by", { how: result.toWakes }) : "" };
+    const values = { id: result.short, agent: result.to, state, how: result.toWakes ? t("wakes_by", { how: result.toWakes }) : "" };
     return t(result.toWakes ? "sent_wakes" : "sent", values);
   }
 

@@ -44,8 +44,8 @@ export function bytes(n) {
 
 export const rtt = (micros) => (micros < 10000 ? (micros / 1000).toFixed(1) : Math.round(micros / 1000)) + " ms";
 
-export const taskID = (task) => "t-" + task.short;
-export const messageID = (m) => (m.envelope.intent === "Delegate" ? "t-" : "m-") + m.short;
+export const taskID = (task) => task.short;
+export const messageID = (m) => m.short;
 
 // senderOf and targetOf name the ends of a message; a name that an agent gave itself never stands for its id.
 export function senderOf(m) {
