@@ -24,7 +24,7 @@ const table = {
     task_failed: "failed", task_interrupted: "interrupted", task_cancelled: "cancelled", task_refused: "refused",
     no_commit: "no commit", attempt: "attempt {n}",
     first_title: "Three steps to a mesh that works",
-    first_1: "Attach an agent: set [worker] command in config.toml, or connect a client to its address {url}",
+    first_1: "Attach an agent: set [worker] command in config.toml, or connect a client to {url}",
     first_2: "Attach a second one, here or on another machine", first_3: "Have one delegate to the other",
     first_done: "done",
     nothing_delegated: "Nothing delegated yet. Press d to give {agent} a task.",
