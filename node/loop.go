@@ -56,6 +56,7 @@ type loop struct {
 	after  []func()          // to run once this turn is durable
 
 	membersDirty bool
+	lookAt       time.Time // when certificates are looked at again
 	saved        time.Time // last board checkpoint
 	savedAt      uint64
 	pos          uint64 // last position
@@ -169,6 +170,7 @@ func (l *loop) run(ctx context.Context) error {
 		if at := l.core.Next(); !at.IsZero() && !l.now.Before(at) {
 			l.core.Step(l.now, hub.Tick{})
 		}
+		l.lookAtCertificates()
 		if err := l.finish(); err != nil {
 			return err
 		}
@@ -199,7 +201,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue()} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}
