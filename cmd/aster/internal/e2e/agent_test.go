@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,7 +105,15 @@ func (a *agent) serve(ctx context.Context, c *link.Conn, ledger *os.File) {
 	conn := a.conns
 	a.mu.Unlock()
 	c.Send(fmt.Appendf(nil, `{"type":"HELLO","agentId":%q,"agentName":%q,"capabilities":["ack-layer"]}`, a.id, a.id))
-	_ = c.Serve(ctx, func(data []byte, _ bool) { a.take(c, conn, data, ledger) }) // the node may be killed at any time
+	// Until its HELLO is judged the socket is an operator's and sees what boards see: nothing of that is delivered to it.
+	welcome := false
+	_ = c.Serve(ctx, func(data []byte, _ bool) { // the node may be killed at any time
+		if !welcome {
+			welcome = bytes.Contains(data, []byte(`"ConnectionInfo"`))
+			return
+		}
+		a.take(c, conn, data, ledger)
+	})
 }
 
 // take writes a message into the ledger, and acknowledges it after that.
