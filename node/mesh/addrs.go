@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,13 +66,19 @@ func (m *Mesh) Listen(addrs []string) error {
 			continue
 		}
 		if err := m.host.swarm.AddListenAddr(parsed); err != nil {
-			if errors.Is(err, syscall.EADDRINUSE) {
+			if inUse(err) {
 				err = fmt.Errorf("%w: %w", ErrPortTaken, err)
 			}
 			errs = append(errs, fmt.Errorf("listen on %s: %w", a, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// inUse says whether an address is taken. Windows has a number of its own for it, to which Go's name does not map.
+func inUse(err error) bool {
+	var number syscall.Errno
+	return errors.Is(err, syscall.EADDRINUSE) || runtime.GOOS == "windows" && errors.As(err, &number) && number == 10048
 }
 
 // OpenLAN listens also on this machine's usable addresses, with the port of the first listener, or with another where

@@ -230,11 +230,7 @@ func TestThreeHostsLinkAndAKillIsNoticed(t *testing.T) {
 		return len(hosts[0].Links()) == 2 && len(hosts[1].Links()) == 2 && len(hosts[2].Links()) == 2
 	})
 	for _, h := range hosts {
-		h.mu.Lock()
-		if len(h.ups)-len(h.downs) != 2 {
-			t.Errorf("%s: %d links up and %d down told, want 2 more up", h.Self().Short(), len(h.ups), len(h.downs))
-		}
-		h.mu.Unlock()
+		until(t, "two links told", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.ups)-len(h.downs) == 2 })
 	}
 	hosts[2].stop()
 	until(t, "the killed one gone", func() bool { return len(hosts[0].Links()) == 1 && len(hosts[1].Links()) == 1 })
