@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,35 +46,34 @@ type showing struct {
 	self string
 }
 
-func (a *app) demo(ctx context.Context, once bool) (err error) {
-	a.following = true // it goes on until it is interrupted
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
-	defer stop() // also a terminal that closes takes its files with it
+func (a *app) demo(ctx context.Context, once bool) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a terminal that closes, too, leaves nothing behind
+	defer stop()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	mesh, err := demo.Start(ctx, demo.Config{Self: self, Alive: alive})
-	if ctx.Err() != nil && err != nil {
-		return context.Cause(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil // interrupted, which is how it ends
 	}
 	if err != nil {
 		return failed("%s", err)
 	}
-	defer func() { err = errors.Join(err, mesh.Stop()) }()
-	s := &showing{a: a, mesh: mesh, self: self}
-	if err := s.show(ctx); err != nil {
-		return err
+	err = (&showing{a: a, mesh: mesh, self: self}).show(ctx)
+	if err == nil && !once {
+		select {
+		case <-ctx.Done():
+		case err = <-mesh.Ended:
+		}
 	}
-	if once {
-		return nil
+	if ctx.Err() != nil {
+		err = nil // interrupted, which is how it ends
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case err := <-mesh.Ended:
+	if err = mesh.Stop(err); err != nil {
 		return failed("%s", err)
 	}
+	return nil
 }
 
 // show is the whole transcript.
@@ -113,7 +111,7 @@ func (s *showing) show(ctx context.Context) error {
 		}
 		s.a.say("%-*s  %s", nameWidth(), clean(t.NodeName), endText(string(t.State), clean(t.Summary), t))
 		if t.State != api.TaskDone {
-			return failed("%s was to end as done. Its reports: aster task show %s --home %s", taskID(t), taskID(t), devbox.Home)
+			return fmt.Errorf("%s was to end as done. Its reports: aster task show %s --home %s", taskID(t), taskID(t), devbox.Home)
 		}
 	}
 	return s.farewell(ctx, devbox, mend)
@@ -170,7 +168,7 @@ func (s *showing) cut(ctx context.Context, err error) error {
 	}
 	select {
 	case ended := <-s.mesh.Ended:
-		return failed("%s", ended)
+		return ended
 	default:
 		return err
 	}

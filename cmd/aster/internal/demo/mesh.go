@@ -44,10 +44,11 @@ var four = []struct {
 // startWait bounds the start of the whole mesh, on a machine that is busy with something else.
 const startWait = 60 * time.Second
 
-// Start makes the repository and the four nodes, and returns when every one knows the three others it is linked to. An
-// error names the node and its log; what was made is then stopped, and its files stay for a look until the next demo.
-func Start(ctx context.Context, cfg Config) (*Mesh, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startWait, fmt.Errorf("the nodes were not ready after %s", startWait))
+// Start makes the repository and the four nodes, and returns when devbox is linked to the three others. An error names
+// the node and its log; what was made is then stopped, and its files stay for a look until the next demo. When ctx ends
+// they go, too.
+func Start(whole context.Context, cfg Config) (*Mesh, error) {
+	ctx, cancel := context.WithTimeoutCause(whole, startWait, fmt.Errorf("the nodes were not ready after %s", startWait))
 	defer cancel()
 	root, err := makeRoot(ctx, cfg)
 	if err != nil {
@@ -56,10 +57,18 @@ func Start(ctx context.Context, cfg Config) (*Mesh, error) {
 	m := &Mesh{Root: root, Dir: filepath.Join(root, "demo"), Ended: make(chan error, len(four))}
 	m.Shop = filepath.Join(m.Dir, "shop")
 	if err := m.start(ctx, cfg); err != nil {
-		m.stopNodes()
-		return nil, fmt.Errorf("%w\nthe files stay until the next demo: %s", err, m.Dir)
+		err = errors.Join(err, m.stopNodes())
+		if whole.Err() != nil { // nobody wants to know why it did not get ready
+			return nil, errors.Join(context.Cause(whole), removeRoot(root))
+		}
+		return nil, m.keeping(err)
 	}
 	return m, nil
+}
+
+// keeping says where to look at what went wrong.
+func (m *Mesh) keeping(err error) error {
+	return fmt.Errorf("%w\nthe files stay until the next demo: %s", err, m.Dir)
 }
 
 func (m *Mesh) start(ctx context.Context, cfg Config) error {
@@ -156,10 +165,15 @@ func Follow(ctx context.Context, n *Node, id protocol.MsgID) (task api.Task, err
 	return task, err
 }
 
-// Stop ends what still runs, stops the nodes, waits for them and removes all files. It takes at most stopWait.
-func (m *Mesh) Stop() error {
+// Stop ends what still runs, stops the nodes, waits for them and removes all files. With a cause, which is why the demo
+// went wrong, it leaves the files to the next demo and returns the cause with their place.
+func (m *Mesh) Stop(cause error) error {
 	m.cancelOpen()
-	return errors.Join(m.stopNodes(), removeRoot(m.Root))
+	err := m.stopNodes()
+	if cause != nil {
+		return m.keeping(errors.Join(cause, err))
+	}
+	return errors.Join(err, removeRoot(m.Root))
 }
 
 // stopWait is how long a node may take to end before it is ended: one commit, and a store to close.

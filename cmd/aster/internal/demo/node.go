@@ -165,32 +165,34 @@ func environment() []string {
 	return append(out, "GOWORK=off")
 }
 
-// lastWords keeps the last line that a node said on stderr. Safe for concurrent use.
+// lastWords keeps the end of what a node said on stderr. Safe for concurrent use.
 type lastWords struct {
-	mu   sync.Mutex
-	line []byte
-	next bool // a line end was seen: more begins a new one
+	mu  sync.Mutex
+	end []byte
 }
 
-// lastWordsMax is a long line.
-const lastWordsMax = 1000
+// lastWordsMax holds a refusal with its hint several times over.
+const lastWordsMax = 4096
 
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := bytes.TrimRight(p, "\r\n")
-	if at := bytes.LastIndexByte(text, '\n'); at >= 0 || l.next {
-		l.line, text = nil, text[at+1:]
+	l.end = append(l.end, p...)
+	if over := len(l.end) - lastWordsMax; over > 0 {
+		l.end = bytes.Clone(l.end[over:])
 	}
-	if len(l.line) < lastWordsMax {
-		l.line = append(l.line, text...)
-	}
-	l.next = len(text) < len(p) && bytes.HasSuffix(p, []byte("\n"))
 	return len(p), nil
 }
 
+// String is what was said to a person; the rest is in the log.
 func (l *lastWords) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.TrimSpace(string(l.line))
+	var said []string
+	for line := range strings.Lines(string(l.end)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "time=") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "\n")
 }
