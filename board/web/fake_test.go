@@ -39,6 +39,8 @@ type fake struct {
 	silent   bool // Status does not answer
 	callers  []Caller
 	waitFor  chan struct{}
+	slow     chan struct{} // closed when a snapshot may be given; nil: at once
+	ahead    time.Duration // of the node's clock
 }
 
 func newFake() *fake {
@@ -60,7 +62,7 @@ func (f *fake) Status(ctx context.Context) (api.Status, error) {
 		return api.Status{}, errors.New("silent")
 	}
 	s := f.snap.Status
-	s.Now = time.Now().UnixMilli()
+	s.Now = time.Now().Add(f.ahead).UnixMilli()
 	return s, nil
 }
 
@@ -68,10 +70,19 @@ func (f *fake) Peers(context.Context) ([]api.Peer, error)   { return f.snap.Peer
 func (f *fake) Agents(context.Context) ([]api.Agent, error) { return f.snap.Agents, nil }
 func (f *fake) Tasks(context.Context) ([]api.Task, error)   { return f.snap.Tasks, nil }
 
-func (f *fake) Snapshot(context.Context) (api.Snapshot, error) {
+func (f *fake) Snapshot(ctx context.Context) (api.Snapshot, error) {
+	if f.slow != nil {
+		select {
+		case <-f.slow:
+		case <-ctx.Done():
+			return api.Snapshot{}, ctx.Err()
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.snap, nil
+	s := f.snap
+	s.Status.Now = time.Now().Add(f.ahead).UnixMilli()
+	return s, nil
 }
 
 func (f *fake) all() []api.Message {

@@ -97,6 +97,30 @@ func TestSilentNodeIsSaidAndActionsAreOff(t *testing.T) {
 	allShots(t, ctx, "silent")
 }
 
+func TestSlowNodeIsWaitedForInWords(t *testing.T) {
+	f := newFake()
+	f.slow = make(chan struct{})
+	s, ts := serve(t, f)
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(s.LinkURL(ts.URL)))
+	until(t, ctx, `document.body.dataset.loading === "Loading the board" && !document.body.classList.contains("loaded")`, 3*time.Second)
+	shot(t, ctx, "loading", 1440, 900, false)
+	close(f.slow)
+	until(t, ctx, shows("Where are we with the cart?"), 3*time.Second)
+}
+
+// The browser may be on another machine, whose clock is its own affair.
+func TestAgesAreToldByTheNodesClock(t *testing.T) {
+	f := newFake()
+	f.ahead = 10 * time.Minute
+	f.snap.Agents[4].Since = time.Now().Add(f.ahead - 3*time.Minute).UnixMilli()
+	s, ts := serve(t, f)
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	openBoard(t, ctx, s, ts.URL)
+	until(t, ctx, shows("idle 3 min"), 2*time.Second)
+}
+
 func TestPageComesBackByItself(t *testing.T) {
 	f := newFake()
 	s, ts := serve(t, f)

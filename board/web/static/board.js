@@ -37,7 +37,8 @@ function draw(reasons) {
   document.body.dataset.health = store.health(clock());
   if (!store.loaded) return;
   const now = clock();
-  const known = store.health(now) === "silent" ? store.lastBeat : now; // durations stop where knowledge stops
+  // Durations are told by the node's clock, and stop where knowledge stops.
+  const known = (store.health(now) === "silent" ? store.lastBeat : now) + store.skew;
   for (const name of new Set([...reasons].flatMap((r) => draws[r]))) parts[name].draw(store, dated.has(name) ? known : now);
 }
 store.listeners.add(draw);

@@ -52,7 +52,7 @@ class Panel extends HTMLElement {
     if (!kind) return;
     text(this.heading, t(kinds[kind]));
     this.body.replaceChildren();
-    if (this.store) this.draw(this.store, Date.now());
+    if (this.store) this.draw(this.store, this.now);
     if (focus) this.heading.focus();
   }
 
@@ -108,11 +108,12 @@ class Panel extends HTMLElement {
       if (id !== this.id) return; // asked once: what is not here stays not here until the panel is opened again
     }
     this.missing = true;
-    this.draw(this.store, Date.now());
+    this.draw(this.store, this.now);
   }
 
   draw(store, now) {
     this.store = store;
+    this.now = now;
     if (!this.shown) return;
     const it = this.find(store);
     if (!it) {
@@ -138,7 +139,7 @@ class Panel extends HTMLElement {
   askCancel(sure) {
     if (!open.has(this.find(this.store)?.state)) return;
     this.sure = sure;
-    this.draw(this.store, Date.now());
+    this.draw(this.store, this.now);
     this.body.querySelector(sure ? "[data-act=yes]" : "[data-act=cancel]")?.focus();
   }
 
@@ -146,13 +147,13 @@ class Panel extends HTMLElement {
     this.sure = false;
     try {
       const got = await post("tasks/" + encodeURIComponent(task.id) + "/cancel");
-      this.store.event({ type: "task", task: got }, Date.now());
+      this.store.event({ type: "task", task: got }, this.now);
     } catch (err) {
       const no = err instanceof Refused ? err.refusal : { reason: t("reconnecting") };
       text(this.said, t("cancel_failed", { reason: no.reason, hint: sentence(no.hint) }));
     }
     this.drawn = "";
-    this.draw(this.store, Date.now());
+    this.draw(this.store, this.now);
   }
 }
 customElements.define("as-panel", Panel);

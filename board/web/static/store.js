@@ -15,6 +15,7 @@ export class Store {
     this.detached = 0; // newer messages that are not in the list, since older ones are looked at
     this.reachedFirst = false;
     this.lastBeat = 0; // local clock
+    this.skew = 0; // what the node's clock shows more than ours, ms; below a second it is the way here
     this.connected = false;
     this.lostAt = 0;
     this.version = null; // of the node that served this page
@@ -37,12 +38,11 @@ export class Store {
 
   snapshot(s, now) {
     this.loaded = true;
-    this.status = s.status;
+    this.heard(s.status, now);
     this.version ??= s.status.version;
     this.peers = s.peers;
     this.agents = s.agents;
     this.tasks = new Map(s.tasks.map((task) => [task.id, task]));
-    this.lastBeat = now;
     const last = this.messages.at(-1)?.pos ?? 0;
     const joins = !this.messages.length || this.detached || (s.messages[0]?.pos ?? 0) > last + 1;
     if (joins && !this.detached) {
@@ -53,6 +53,13 @@ export class Store {
     }
     this.pos = Math.max(this.pos, s.pos);
     this.changed("status", "agents", "tasks", "messages");
+  }
+
+  heard(status, now) {
+    this.status = status;
+    this.lastBeat = now;
+    const skew = status.now - now;
+    this.skew = Math.abs(skew) < 1000 ? 0 : skew;
   }
 
   put(m) {
@@ -103,8 +110,7 @@ export class Store {
         this.changed("tasks");
         break;
       case "status":
-        this.status = e.status;
-        this.lastBeat = now;
+        this.heard(e.status, now);
         this.changed("status");
         break;
     }
