@@ -255,11 +255,17 @@ func (n *Node) ForgetAgent(ctx context.Context, agent protocol.AgentID) error {
 // full says that nothing new may be written, by name, or nil. Reads and receipts go on.
 func (n *Node) full() *protocol.Refusal {
 	used, free := n.store.Size()
-	if free > 0 {
-		return nil
+	if free <= min((used+free)/16, fullReserve) {
+		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)
 	}
-	return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and no room is left here. Nothing is lost", "free space, or raise store.bytes_max in config.toml; it goes on by itself", used>>20)
+	if left, known := n.disk.left(n.home.dir); known && left < fullReserve/4 {
+		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB left on this disk. Nothing is lost", "Free space; it goes on by itself", left>>20)
+	}
+	return nil
 }
+
+// fullReserve is kept back for receipts of what was already accepted; the journal keeps as much (Commit, Room).
+const fullReserve = 64 << 20
 
 // tierWaiter waits for a tier of one message. Owned by the loop.
 type tierWaiter struct {

@@ -223,7 +223,7 @@ func (n *Node) Invite(ctx context.Context, req api.InviteRequest) (api.InviteRes
 		}
 		token = text
 		n.loop.value(keyInvite+rec.ID, protocol.EncodeBody(rec))
-		n.loop.after = append(n.loop.after, func() { close(done) })
+		n.loop.after = append(n.loop.after, func(err error) { refusal = err; close(done) })
 	})
 	if err != nil {
 		return api.InviteResult{}, err

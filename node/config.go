@@ -30,6 +30,8 @@ type Config struct {
 	Log           *slog.Logger
 	// Ready is called once, when the node serves.
 	Ready func(api.Ready)
+
+	probe func(*Node) // tests look inside
 }
 
 // WorkerConfig is [worker] of config.toml: who runs Delegates here.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -53,7 +54,7 @@ type loop struct {
 	tierWait      map[hub.Ref][]tierWaiter
 
 	values map[string][]byte // to commit this turn, beside what the hub wants
-	after  []func()          // to run once this turn is durable
+	after  []func(error)     // told once this turn is durable, or why it is not
 
 	membersDirty bool
 	lookAt       time.Time // when certificates are looked at again
@@ -219,12 +220,19 @@ func (l *loop) finish() error {
 			l.value(k, v)
 		}
 		if len(entries)+len(rd.Tiers)+len(l.values) > 0 {
-			if err := l.commit(entries, rd); err != nil {
+			err := l.commit(entries, rd)
+			if errors.Is(err, journal.ErrFull) {
+				if err := l.takeBack(); err != nil {
+					return err
+				}
+				continue
+			}
+			if err != nil {
 				return err
 			}
 		}
 		for _, f := range l.after {
-			f()
+			f(nil)
 		}
 		l.after = nil
 		for _, o := range rd.Out {

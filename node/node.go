@@ -51,6 +51,7 @@ type Node struct {
 	alive      sync.Map     // protocol.PeerID → gossip's word
 	connIDs    atomic.Uint64
 	warnings   warnings
+	disk       diskGauge
 }
 
 var _ web.Backend = (*Node)(nil)
@@ -166,18 +167,18 @@ func (n *Node) submitLine(ctx context.Context, agent protocol.AgentID, line brid
 		return err
 	}
 	if !keep {
-		done := make(chan struct{})
+		done := make(chan error, 1)
 		if err := n.loop.post(ctx, func() {
 			for k, v := range values {
 				n.loop.value(k, v)
 			}
-			n.loop.after = append(n.loop.after, func() { close(done) })
+			n.loop.after = append(n.loop.after, func(err error) { done <- err })
 		}); err != nil {
 			return err
 		}
 		select {
-		case <-done:
-			return nil
+		case err := <-done:
+			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-n.done:

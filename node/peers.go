@@ -157,6 +157,9 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		l.log.Warn("records refused", "peer", from, "log", recs[0].Log.String(), "code", r.Code)
 		return
 	}
+	if l.n.full() != nil {
+		return // not taken, so not stated: it comes again when there is room
+	}
 	offer := l.rep.Offered(l.now, from, recs)
 	if offer.Verdict != replica.Take {
 		if offer.Verdict == replica.Refused {

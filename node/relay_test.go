@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
 )
 
 // BenchmarkRelay is one message from agent to agent on one node, durable before it is sent on, acknowledged by its
@@ -73,5 +75,83 @@ func TestMessageIsDeliveredAndItsSenderHears(t *testing.T) {
 	done := from.next(t, "AckProcessed")
 	if done.AgentID != "worker" || !strings.Contains(string(done.Value), `"ackFor":"m1"`) {
 		t.Errorf("processed: got from %q %s", done.AgentID, done.Value)
+	}
+}
+
+// TestFullStoreRefusesByNameAndGoesOn: with a tiny store new messages are refused by name; reads, sockets and receipts go
+// on, and nothing that was accepted is lost.
+func TestFullStoreRefusesByNameAndGoesOn(t *testing.T) {
+	r := start(t, func(c *Config) { c.Store.BytesMax = 1 << 20 })
+	from, to := r.attach(t, "main-agent"), r.attach(t, "worker")
+	pad := strings.Repeat("x", 20<<10)
+	accepted := 0
+	for i := range 400 {
+		from.send(t, map[string]any{"type": "CUSTOM", "id": fmt.Sprint("f", i), "name": "Request", "targetAgentId": "worker", "msgId": fmt.Sprint("m", i), "value": map[string]any{"text": pad}})
+		f := <-from.frames
+		for f.Name != "Ack" && f.Name != "ServerNotice" {
+			f = <-from.frames
+		}
+		if f.Name == "ServerNotice" {
+			if !strings.Contains(string(f.Value), "disk-full") {
+				t.Fatalf("message %d: got %s, want a refusal named disk-full", i, f.Value)
+			}
+			break
+		}
+		accepted++
+	}
+	if accepted == 0 || accepted == 400 {
+		t.Fatalf("%d of 400 messages were accepted by a store of 1 MiB", accepted)
+	}
+	for i := range accepted {
+		if got := to.next(t, "Request"); got.MsgID != fmt.Sprint("m", i) {
+			t.Fatalf("delivery %d: got %s", i, got.MsgID)
+		}
+		to.send(t, map[string]any{"type": "CUSTOM", "name": "AckProcessed", "value": map[string]any{"ackFor": fmt.Sprint("m", i)}})
+		from.next(t, "AckProcessed")
+	}
+}
+
+// TestTurnThatFoundNoRoomIsTakenBack: hub and replica are made anew from the store, whoever waits is refused by name, who
+// is attached stays attached, and numbers go on without a gap.
+func TestTurnThatFoundNoRoomIsTakenBack(t *testing.T) {
+	var n *Node
+	r := start(t, func(c *Config) { c.probe = func(p *Node) { n = p } })
+	from, to := r.attach(t, "main-agent"), r.attach(t, "worker")
+	say := func(id string) {
+		from.send(t, map[string]any{"type": "CUSTOM", "id": id, "name": "Request", "targetAgentId": "worker", "msgId": id, "value": map[string]any{}})
+	}
+	say("before")
+	to.next(t, "Request")
+	waited := make(chan error, 1)
+	go func() {
+		_, err := n.Wait(t.Context(), "idler")
+		waited <- err
+	}()
+	waiting := func() bool {
+		k, ok := hub.Known{}, false
+		if err := n.loop.call(t.Context(), func() { k, ok = n.loop.core.Agent("idler") }); err != nil {
+			t.Fatal(err)
+		}
+		return ok && k.Wakes == "aster wait"
+	}
+	for !waiting() {
+	}
+	var err error
+	if e := n.loop.call(t.Context(), func() { err = n.loop.takeBack() }); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
+	if err := <-waited; err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("who waited heard %v, want a refusal for want of room", err)
+	}
+	if got := to.next(t, "Request"); got.MsgID != "before" {
+		t.Errorf("unread mail after it: got %s, want before", got.MsgID)
+	}
+	say("after")
+	if got := to.next(t, "Request"); got.MsgID != "after" {
+		t.Errorf("new mail after it: got %s, want after", got.MsgID)
+	}
+	st, err := n.Status(t.Context())
+	if err != nil || len(st.Warnings) == 0 {
+		t.Errorf("status after it: %v, %v; want a warning", st.Warnings, err)
 	}
 }

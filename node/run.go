@@ -79,6 +79,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := n.openParts(); err != nil {
 		return errors.Join(err, board.Close())
 	}
+	if cfg.probe != nil {
+		cfg.probe(n)
+	}
 	err = n.runParts(board, joined)
 	n.stop(errStopping)
 	n.wait.Wait()
@@ -374,20 +377,8 @@ func (n *Node) openLoop() error {
 		pos: pos, savedAt: pos, saved: time.Now(),
 	}
 	n.loop = l
-	boot, err := n.boot(st, clock)
-	if err != nil {
+	if err := l.restore(heads, clock); err != nil {
 		return err
-	}
-	l.core = hub.New(boot)
-	var rh []replica.Head
-	for _, h := range heads {
-		rh = append(rh, replica.Head{Log: h.Log, Seq: h.Seq, Hash: h.Hash})
-	}
-	l.rep = replica.New(n.home.peer, rh, n.maySee)
-	for _, h := range heads {
-		if bound := st.Roster().Bound(h.Log); bound != member.NoBound {
-			l.rep.Cut(h.Log, bound)
-		}
 	}
 	saved, err := n.store.ValuesWithPrefix(keyAddrs)
 	if err != nil {
@@ -401,6 +392,30 @@ func (n *Node) openLoop() error {
 	}
 	l.foundingRecords()
 	l.membersDirty = true
+	return nil
+}
+
+// restore makes hub and replica from what is durable.
+func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
+	boot, err := l.n.boot(l.board, clock)
+	if err != nil {
+		return err
+	}
+	boot.Seqs = map[protocol.Scope]uint64{}
+	var held []replica.Head
+	for _, h := range heads {
+		held = append(held, replica.Head{Log: h.Log, Seq: h.Seq, Hash: h.Hash})
+		if h.Log.Peer == l.n.home.peer && h.Log.Start == l.n.startID {
+			boot.Seqs[h.Log.Scope], l.chain[h.Log] = h.Seq, h.Hash
+		}
+	}
+	l.core = hub.New(boot)
+	l.rep = replica.New(l.n.home.peer, held, l.n.maySee)
+	for _, h := range held {
+		if bound := l.roster().Bound(h.Log); bound != member.NoBound {
+			l.rep.Cut(h.Log, bound)
+		}
+	}
 	return nil
 }
 
@@ -627,11 +642,8 @@ func (n *Node) startRunner() error {
 	if err := n.loop.call(n.ctx, func() { own = n.loop.own() }); err != nil {
 		return err
 	}
-	n.runner.agent = own
-	conn := hub.ConnID(n.connIDs.Add(1))
-	_, err := n.loop.ask(n.ctx, func(t hub.Token) hub.Input {
-		return hub.Attach{Conn: conn, Agent: own, Client: "worker", Wakes: "its runner", Role: protocol.RoleLocal, Token: t}
-	})
+	n.runner.agent, n.runner.conn = own, hub.ConnID(n.connIDs.Add(1))
+	_, err := n.loop.ask(n.ctx, n.runner.attached)
 	return err
 }
 

@@ -30,6 +30,7 @@ type socket struct {
 	// Owned by the loop.
 	sent []sentFrame // deliveries whose reading is not confirmed, in order
 	seen bool        // it was given a roster, so it gets the next ones
+	as   *hub.Attach // once it is an agent
 
 	read atomic.Uint64 // last frame that the peer has read
 	told atomic.Bool   // a job for read is on its way
@@ -174,10 +175,11 @@ func (s *socket) judge(f *asterism.Frame) {
 		l.sockets[s.id] = s
 		l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
 		taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
-		l.core.Step(l.now, hub.Attach{
+		s.as = &hub.Attach{
 			Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: protocol.RoleLocal, Client: "ws",
 			AckLayer: f.Can(asterism.CapAckLayer), Tiers: f.Can(asterism.CapTiers), Token: token,
-		})
+		}
+		l.core.Step(l.now, *s.as)
 	})
 	if err != nil {
 		return

@@ -23,6 +23,12 @@ type runner struct {
 	w     *worker.Worker
 	agent protocol.AgentID
 	wake  chan struct{} // capacity 1: there may be new mail
+	conn  hub.ConnID    // set before the loop knows of it
+}
+
+// attached is how the runner's agent is present.
+func (r *runner) attached(t hub.Token) hub.Input {
+	return hub.Attach{Conn: r.conn, Agent: r.agent, Client: "worker", Wakes: "its runner", Role: protocol.RoleLocal, Token: t}
 }
 
 // delegateValue is what a runner reads of a Delegate's value.

@@ -80,6 +80,7 @@ type Boot struct {
 	Binds   []protocol.BindBody
 	Unread  map[protocol.AgentID][]Letter // of agents at home here, oldest first
 	Pending []Pending
+	Seqs    map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
 }
 
 // Letter is one unread message of an inbox.
@@ -115,6 +116,9 @@ func New(b Boot) *Core {
 		fresh:   map[protocol.Digest]Seen{},
 		marks:   map[protocol.LogID]uint64{},
 		author:  newAuthor(b.Self, b.Start, b.Clock),
+	}
+	for scope, seq := range b.Seqs {
+		c.author.seqs[scope] = seq
 	}
 	if c.members == nil {
 		c.members = map[protocol.PeerID]Member{}

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// diskGauge remembers for a second how much room the disk has.
+type diskGauge struct {
+	mu    sync.Mutex
+	at    time.Time
+	bytes int64
+	known bool
+}
+
+func (g *diskGauge) left(dir string) (bytes int64, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := time.Now(); now.Sub(g.at) > time.Second {
+		g.at = now
+		g.bytes, g.known = diskLeft(dir)
+	}
+	return g.bytes, g.known
+}
+
+// takeBack undoes a turn that found no room: the store wrote nothing, so hub and replica are made anew from it, whoever
+// waited is refused by name, and who is attached is attached again. Reads and links go on.
+func (l *loop) takeBack() error {
+	l.warn("full", "no room for new messages; nothing is lost. Free space, it goes on by itself")
+	refusal := protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here. Nothing is lost", "Free space and send it again")
+	heads, err := l.store.Heads()
+	if err != nil {
+		return fmt.Errorf("read heads: %w", err)
+	}
+	clear(l.chain)
+	if err := l.restore(heads, l.core.Clock()); err != nil {
+		return err
+	}
+	tokens, after := l.tokens, l.after
+	l.tokens, l.after, l.foreign, l.values = map[hub.Token]func(hub.Told){}, nil, nil, nil
+	clear(l.from)
+	for _, f := range tokens {
+		f(hub.Told{Refusal: refusal})
+	}
+	for _, f := range after {
+		f(refusal)
+	}
+	for _, s := range l.sockets {
+		if s.as == nil {
+			l.core.Step(l.now, hub.OpenBoard{Conn: s.id})
+		} else {
+			again := *s.as
+			again.Token = 0
+			l.core.Step(l.now, again)
+		}
+	}
+	if r := l.n.runner; r != nil && r.conn != 0 {
+		l.core.Step(l.now, r.attached(0))
+	}
+	for peer, p := range l.peers {
+		l.rep.LinkUp(l.now, peer, l.n.standingOf(peer) == mesh.Inside)
+		p.compared = false
+	}
+	l.membersDirty = true
+	return nil
+}
