@@ -237,6 +237,14 @@ func (n *node) knows(agent protocol.AgentID) {
 	})
 }
 
+// declare makes an agent of this node known: it has an inbox from now on.
+func (n *node) declare(agent string) {
+	n.t.Helper()
+	if r := n.run("wait", "--agent", agent, "--timeout", "1ms"); r.code != 5 {
+		n.t.Fatalf("%s: aster wait --agent %s: %s", n.name, agent, r)
+	}
+}
+
 // say sends a message with an id of the caller's, again and again until the node says logged: it may be down meanwhile.
 func (n *node) say(ctx context.Context, req api.SendRequest) (api.SendResult, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
