@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
@@ -130,7 +131,9 @@ func (a *app) sent(got api.SendResult, id string) error {
 	}
 	if got.ToState != "" {
 		line += "; " + clean(string(got.To)) + " is " + string(got.ToState)
-		if got.ToWakes != "" {
+		if why, nothing := strings.CutPrefix(got.ToWakes, "nothing: "); nothing {
+			line += ": " + clean(why)
+		} else if got.ToWakes != "" {
 			line += ", wakes by " + clean(got.ToWakes)
 		}
 	}

@@ -66,6 +66,7 @@ func (a *app) tail(ctx context.Context, q client.TailQuery) error {
 	if err != nil {
 		return err
 	}
+	began := time.UnixMilli(s.Now) // of the node's clock, as messages are
 	t := &tailing{a: a, alone: s.Nodes <= 1, told: map[tailKey]map[protocol.Tier]bool{}}
 	for {
 		err := c.Tail(ctx, q, func(e api.Event) (bool, error) {
@@ -83,6 +84,9 @@ func (a *app) tail(ctx context.Context, q client.TailQuery) error {
 		}
 		c.Close()
 		c = next
+		if q.After == 0 && q.Since.IsZero() {
+			q.Since = began // nothing was said before it went: what was said since must not be missed
+		}
 	}
 }
 
