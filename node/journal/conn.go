@@ -34,7 +34,7 @@ func openConn(path, vfsName string, setup ...string) (*conn, error) {
 	}
 	registerLayer()
 	query := url.Values{"modeof": {path}, "vfs": {cmp.Or(vfsName, layerName)}}
-	name := (&url.URL{Path: "/" + filepath.ToSlash(path)}).EscapedPath()[1:] // the slash keeps a colon from being escaped
+	name := (&url.URL{Path: "/" + filepath.ToSlash(path)}).EscapedPath()[1:]                       // the slash keeps a colon from being escaped
 	db, err := sqlite3.Open("file:" + name + "?" + strings.ReplaceAll(query.Encode(), "+", "%20")) // the engine knows no plus
 	if err != nil {
 		return nil, err

@@ -153,6 +153,9 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 			return nil, fmt.Errorf("open journal: %w", err)
 		}
 	}
+	if err := syncDir(filepath.Dir(dir)); err != nil { // dir itself may be new
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
 	if err := j.openStore(); err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", dir, err)
 	}
