@@ -30,6 +30,9 @@ func TestHelpOfEveryCommandListsItsFlags(t *testing.T) {
 				t.Errorf("aster %v -h: exit %d, stderr %q", path, got.code, got.err)
 			}
 			cmd.Flags().VisitAll(func(f *pflag.Flag) {
+				if f.Hidden && f.Usage != "" { // for scripts of ours: it has words, and stands in no help
+					return
+				}
 				if !strings.Contains(got.out, "--"+f.Name) || f.Usage == "" {
 					t.Errorf("aster %v -h does not explain --%s", path, f.Name)
 				}

@@ -46,6 +46,10 @@ func TestWordsAndExitCodes(t *testing.T) {
 			asked: `POST /send {"to":"claude-shop","intent":"Request","value":{"text":"how are you"}}`,
 		},
 		{
+			name: "send to one that nothing wakes", args: "send --to b hi", out: "m-7kq2m logged; b is pull-only: it reads its inbox\n",
+			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged, To: "b", ToState: protocol.StatePullOnly, ToWakes: "nothing: it reads its inbox"}},
+		},
+		{
 			name: "send from stdin as json", stdin: "line one\nline two\n",
 			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged, To: "b"}},
 			args:   "send --json --to b --from a --no-wake --intent Report -",
