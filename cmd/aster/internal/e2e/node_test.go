@@ -308,8 +308,10 @@ func mesh(t *testing.T, configs map[string]string, names ...string) []*node {
 		n.up(token)
 		all = append(all, n)
 	}
+	began := time.Now()
 	for _, n := range all {
 		n.linked(len(all) - 1)
 	}
+	t.Logf("%d nodes linked %s after the last was up", len(all), time.Since(began).Round(time.Millisecond))
 	return all
 }
