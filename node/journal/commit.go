@@ -113,6 +113,7 @@ func (j *Journal) install(t *transaction) {
 	j.count += t.next - j.next
 	j.mu.Unlock()
 	j.next = t.next
+	j.last.Store(t.next - 1)
 	for _, r := range t.earlyAdded {
 		j.early[r] = true
 	}

@@ -39,6 +39,7 @@ func (j *Journal) readHeads() error {
 		return err
 	}
 	j.next, j.count = uint64(last)+1, 0
+	j.last.Store(uint64(last))
 	for _, l := range j.logs {
 		j.count += l.seq
 	}

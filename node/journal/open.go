@@ -97,7 +97,8 @@ type Journal struct {
 
 	blobBytes   atomic.Int64
 	searchBytes atomic.Int64
-	walPages    atomic.Int64 // in the write-ahead log, not yet moved into the database
+	walPages    atomic.Int64  // in the write-ahead log, not yet moved into the database
+	last        atomic.Uint64 // position of the last record, for those who do not want to wait for wmu
 	closed      atomic.Bool
 
 	search searchIndex
@@ -139,6 +140,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	}
 	j := &Journal{
 		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1),
+		search: searchIndex{wanted: make(chan struct{}, 1)},
 		dbName: storeName, readers: make(chan *conn, readersMax), early: map[msgRef]bool{},
 		logs: map[protocol.LogID]*logState{}, rows: map[int64]*logState{}, bad: map[int64]bool{},
 	}

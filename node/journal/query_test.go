@@ -316,7 +316,7 @@ func TestRunIndexesScrubsAndEnds(t *testing.T) {
 		}
 		time.Sleep(2 * calmAfter)
 		synctest.Wait()
-		if got := j.search.indexed(); got != 300 {
+		if got := j.search.done.Load(); got != 300 {
 			t.Errorf("indexed up to %d, want 300", got)
 		}
 		if n := j.walPages.Load(); n != 0 {

@@ -12,6 +12,11 @@ import (
 const (
 	// calmAfter is how long no commit must have come for the write-ahead log to be moved into the database.
 	calmAfter = time.Second
+	// indexAfter is the same for indexing, which costs as much as the commits themselves; indexBehind records or
+	// indexLate are as far as it stays behind a node that never pauses.
+	indexAfter  = 300 * time.Millisecond
+	indexBehind = 50_000
+	indexLate   = 30 * time.Second
 	// walPagesBusy moves it also under load (16 MiB), walPagesMax makes a commit do it itself (64 MiB), so that the file
 	// stays bounded however busy the node is.
 	walPagesBusy = 4096
@@ -25,7 +30,8 @@ const (
 	scrubRest  = 50 * time.Millisecond
 )
 
-// Run does what may wait: it indexes for search, moves the write-ahead log into the database when commits pause, and
+// Run does what may wait: it indexes for search when
+// commits pause, moves the write-ahead log into the database when commits pause, and
 // reads everything again to find damaged bytes, a tenth of the records soon after the start and all of them once a
 // day. It returns nil when ctx ends, or the error of a sync, which like Commit's is final.
 func (j *Journal) Run(ctx context.Context) error {
@@ -34,7 +40,9 @@ func (j *Journal) Run(ctx context.Context) error {
 	scrub := scrubber{j: j}
 	rest := time.NewTimer(scrubDelay)
 	defer rest.Stop()
-	failing := false // the index could not be written; said once
+	index := time.NewTimer(indexAfter) // what a former process left
+	defer index.Stop()
+	x := indexing{j: j, grew: time.Now()}
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,16 +51,19 @@ func (j *Journal) Run(ctx context.Context) error {
 			return nil
 		case <-j.grew:
 			calm.Reset(calmAfter)
-			if err := j.indexAll(ctx); err != nil && !failing && !errors.Is(err, ErrClosed) {
-				j.log.Warn("search is behind", "err", err)
-				failing = true
-			} else if err == nil {
-				failing = false
-			}
+			x.grown(index)
 			if j.walPages.Load() >= walPagesBusy {
 				if err := j.moveWAL(); err != nil {
 					return err
 				}
+			}
+		case <-j.search.wanted:
+			x.all(ctx)
+		case <-index.C:
+			if wait := x.calmIn(); wait > 0 {
+				index.Reset(wait)
+			} else {
+				x.all(ctx)
 			}
 		case <-calm.C:
 			if j.walPages.Load() > 0 {
@@ -66,14 +77,50 @@ func (j *Journal) Run(ctx context.Context) error {
 	}
 }
 
-func (j *Journal) indexAll(ctx context.Context) error {
-	for ctx.Err() == nil {
-		more, err := j.indexSome()
-		if err != nil || !more {
-			return err
-		}
+// indexing is when the indexer of Run has its turns.
+type indexing struct {
+	j       *Journal
+	since   time.Time // of the oldest commit that is not indexed; zero: none
+	grew    time.Time // of the newest
+	failing bool      // the index could not be written; said once
+}
+
+// grown notes a commit. The timer runs from the first of a burst; calmIn prolongs it.
+func (x *indexing) grown(timer *time.Timer) {
+	x.grew = time.Now()
+	switch {
+	case x.since.IsZero():
+		x.since = x.grew
+		timer.Reset(indexAfter)
+	case x.grew.Sub(x.since) > indexLate, x.j.unindexed() > indexBehind:
+		timer.Reset(0)
 	}
-	return nil
+}
+
+// calmIn is how long commits must go on pausing before it is the indexer's turn.
+func (x *indexing) calmIn() time.Duration {
+	if x.since.IsZero() || time.Since(x.since) > indexLate || x.j.unindexed() > indexBehind {
+		return 0
+	}
+	return indexAfter - time.Since(x.grew)
+}
+
+// all indexes until nothing is left.
+func (x *indexing) all(ctx context.Context) {
+	x.since = time.Time{}
+	for ctx.Err() == nil {
+		more, err := x.j.indexSome()
+		switch {
+		case err == nil && more:
+			continue
+		case err == nil:
+			x.failing = false
+		case !x.failing && !errors.Is(err, ErrClosed):
+			x.j.log.Warn("search is behind", "err", err)
+			x.failing = true
+		}
+		return
+	}
 }
 
 // moveWAL moves the write-ahead log into the database on a reader's connection, while commits go on.

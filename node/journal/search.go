@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/ext/fts5"
@@ -25,6 +27,9 @@ type searchIndex struct {
 	c      *conn
 	upTo   uint64 // every record to this position is indexed
 	closed bool
+
+	done   atomic.Uint64 // upTo, for those who do not want to wait for mu
+	wanted chan struct{} // capacity 1: a search met an index that is behind
 }
 
 func (x *searchIndex) close() error {
@@ -36,12 +41,20 @@ func (x *searchIndex) close() error {
 	return c.close()
 }
 
-// indexed is the position up to which every record is indexed.
-func (x *searchIndex) indexed() uint64 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.upTo
+// reached notes that every record to a position is indexed. Called with mu held, or before Open returns.
+func (x *searchIndex) reached(pos uint64) {
+	x.upTo = pos
+	x.done.Store(pos)
 }
+
+// unindexed is how many records the index is behind.
+func (j *Journal) unindexed() uint64 {
+	done := j.search.done.Load() // first: the other only grows
+	return j.last.Load() - min(done, j.last.Load())
+}
+
+// Indexed says whether every record is in the search index.
+func (j *Journal) Indexed() bool { return j.unindexed() == 0 }
 
 const searchSchema = `
 CREATE TABLE state(store TEXT NOT NULL, upto INTEGER NOT NULL);
@@ -118,7 +131,8 @@ func (j *Journal) loadSearch() (err error) {
 	if store != j.storeID || upTo >= j.next {
 		return errors.New("it belongs to another store")
 	}
-	j.search.c, j.search.upTo = c, upTo
+	j.search.c = c
+	j.search.reached(upTo)
 	size, err := fileSize(j.searchPath())
 	j.searchBytes.Store(size)
 	return err
@@ -160,7 +174,7 @@ func (j *Journal) indexSome() (more bool, err error) {
 		return x.c.exec("UPDATE state SET upto=?", upTo)
 	})
 	if err == nil {
-		x.upTo = upTo
+		x.reached(upTo)
 		var size int64
 		if size, err = fileSize(j.searchPath()); err == nil {
 			j.searchBytes.Store(size)
@@ -184,8 +198,8 @@ func (j *Journal) mendSearch(err error) error {
 	return nil
 }
 
-// catchUpMax is how many batches a search indexes first, so that what was just said is found.
-const catchUpMax = 4
+// catchUpFor is how long a search may index first, so that what was just said is found.
+const catchUpFor = 500 * time.Millisecond
 
 // Search returns messages that hold all the words, newest first, at most limit of them (0: 100) and below position
 // before (0: all). Words are what a person types: case, accents and punctuation do not count, the last word may be a
@@ -201,10 +215,19 @@ func (j *Journal) Search(words string, before uint64, limit int) ([]Message, err
 	if limit <= 0 {
 		limit = limitDefault
 	}
-	for range catchUpMax {
-		if more, err := j.indexSome(); err != nil {
+	for began := time.Now(); ; {
+		more, err := j.indexSome()
+		if err != nil {
 			return nil, err
-		} else if !more {
+		}
+		if !more {
+			break
+		}
+		if time.Since(began) > catchUpFor {
+			select {
+			case j.search.wanted <- struct{}{}:
+			default:
+			}
 			break
 		}
 	}
