@@ -62,8 +62,25 @@ type client struct {
 	frames chan asterism.Frame
 }
 
+// watch opens a board: a socket that says nothing.
+func (r *running) watch(t testing.TB) *client {
+	t.Helper()
+	c := r.dial(t)
+	c.next(t, "AgentList")
+	return c
+}
+
 // attach joins as an agent and returns once it is accepted.
 func (r *running) attach(t testing.TB, id string) *client {
+	t.Helper()
+	c := r.dial(t)
+	hello, _ := json.Marshal(map[string]any{"type": "HELLO", "agentId": id, "capabilities": []string{"ack-layer"}})
+	c.conn.Send(hello)
+	c.next(t, "ConnectionInfo")
+	return c
+}
+
+func (r *running) dial(t testing.TB) *client {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	conn, err := link.Dial(ctx, "ws"+r.Board[len("http"):]+"/ws", nil, link.Options{})
@@ -83,9 +100,6 @@ func (r *running) attach(t testing.TB, id string) *client {
 		})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	hello, _ := json.Marshal(map[string]any{"type": "HELLO", "agentId": id, "capabilities": []string{"ack-layer"}})
-	conn.Send(hello)
-	c.next(t, "ConnectionInfo")
 	return c
 }
 

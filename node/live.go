@@ -137,20 +137,60 @@ func (l *loop) liveCopy(o hub.LiveCopy) {
 	}
 }
 
-// liveOut passes a live frame to other nodes. Under load they are the first to go (DESIGN 4 Kept or live).
+// liveBytesMax is what may gather for one peer between two sendings; the oldest goes first (DESIGN 4 Kept or live).
+const liveBytesMax = 128 << 10
+
+// liveQueue gathers live frames for a peer, so that a stream of text costs ten frames a second and not a thousand.
+type liveQueue struct {
+	frames []liveBody
+	bytes  int
+	sent   time.Time
+}
+
+// liveOut gathers a live frame for other nodes: for the home of its target, or for every inside peer.
 func (l *loop) liveOut(o hub.LiveOut) {
-	f := meshwire.Live{Agent: o.From, Kind: liveFrame, Frame: protocol.EncodeBody(liveBody{o.To, o.Frame})}
 	for peer := range l.peers {
 		if o.Home != "" && peer != o.Home || o.Home == "" && l.n.standingOf(peer) != mesh.Inside {
 			continue
 		}
-		if l.n.mesh.Queued(peer) < protocol.LinkQueueBytesMax/8 {
-			l.sendTo(peer, f)
+		q := l.live[peer]
+		if q == nil {
+			q = &liveQueue{}
+			l.live[peer] = q
+		}
+		q.frames = append(q.frames, liveBody{From: o.From, To: o.To, Frame: o.Frame})
+		q.bytes += len(o.Frame)
+		for q.bytes > liveBytesMax && len(q.frames) > 1 {
+			q.bytes -= len(q.frames[0].Frame)
+			q.frames = q.frames[1:]
 		}
 	}
 }
 
+// liveDue sends what has gathered, at most every LiveEvery to a peer, and nothing to one that is behind. It returns when it
+// is to be called again; zero: nothing waits.
+func (l *loop) liveDue() (next time.Time) {
+	for peer, q := range l.live {
+		at := q.sent.Add(protocol.LiveEvery)
+		switch {
+		case len(q.frames) == 0 || l.peers[peer] == nil:
+			delete(l.live, peer)
+		case l.now.Before(at):
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+		default:
+			if l.n.mesh.Queued(peer) < protocol.LinkQueueBytesMax/8 {
+				l.sendTo(peer, meshwire.Live{Kind: liveFrames, Agent: q.frames[0].From, Frame: protocol.EncodeBody(q.frames)})
+			}
+			l.live[peer] = &liveQueue{sent: l.now}
+		}
+	}
+	return next
+}
+
 type liveBody struct {
+	From  protocol.AgentID `json:"from"`
 	To    protocol.AgentID `json:"to,omitempty"`
 	Frame json.RawMessage  `json:"frame"`
 }
@@ -158,17 +198,14 @@ type liveBody struct {
 // liveFrom takes a live frame of another node: its agents may speak through it, nobody else's.
 func (l *loop) liveFrom(from protocol.PeerID, f meshwire.Live) {
 	switch f.Kind {
-	case liveFrame:
-		var body liveBody
-		k, ok := l.core.Agent(f.Agent)
-		if !ok || k.Home != from || json.Unmarshal(f.Frame, &body) != nil || !json.Valid(body.Frame) {
+	case liveFrames:
+		var all []liveBody
+		if json.Unmarshal(f.Frame, &all) != nil {
 			return
 		}
-		if body.To == "" {
-			l.toBoards(body.Frame, 0)
-			return
+		for i := range all {
+			l.liveOne(from, &all[i])
 		}
-		l.core.Step(l.now, hub.SayLive{As: f.Agent, To: body.To, Frame: body.Frame})
 	case liveDelivered, liveKept:
 		var ref liveRef
 		k, ok := l.core.Agent(f.Agent)
@@ -181,4 +218,16 @@ func (l *loop) liveFrom(from protocol.PeerID, f meshwire.Live) {
 		}
 		l.core.Step(l.now, hub.DeliveredElsewhere{Ref: hub.Ref{Log: log, Seq: ref.Seq}, Agent: f.Agent, Kept: f.Kind == liveKept})
 	}
+}
+
+func (l *loop) liveOne(from protocol.PeerID, body *liveBody) {
+	k, ok := l.core.Agent(body.From)
+	if !ok || k.Home != from || !json.Valid(body.Frame) {
+		return
+	}
+	if body.To == "" {
+		l.toBoards(body.Frame, 0)
+		return
+	}
+	l.core.Step(l.now, hub.SayLive{As: body.From, To: body.To, Frame: body.Frame})
 }

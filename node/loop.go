@@ -49,6 +49,7 @@ type loop struct {
 	peers         map[protocol.PeerID]*peerState
 	lastSeen      map[protocol.PeerID]time.Time
 	addrs         map[protocol.PeerID]meshwire.Addrs // newest signed list of each member
+	live          map[protocol.PeerID]*liveQueue
 	presenceCount uint64
 	heardNames    names // of nodes that only others told of
 	tierWait      map[hub.Ref][]tierWaiter
@@ -75,10 +76,11 @@ func (l *loop) post(ctx context.Context, job func()) error {
 	}
 }
 
-// call runs f in the loop and waits for it; f sees a consistent state and must not block.
+// call runs f in the loop and waits until what it saw is durable, so that no answer tells of what a crash would undo; f
+// sees a consistent state and must not block.
 func (l *loop) call(ctx context.Context, f func()) error {
 	ran := make(chan struct{})
-	if err := l.post(ctx, func() { f(); close(ran) }); err != nil {
+	if err := l.post(ctx, func() { f(); l.after = append(l.after, func(error) { close(ran) }) }); err != nil {
 		return err
 	}
 	select {
@@ -202,7 +204,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}

@@ -258,6 +258,8 @@ func (l *loop) peerRows() []api.Peer {
 			row.Board, row.Version = l.peers[p].hello.Board, l.peers[p].hello.Software
 			row.LastSeen = l.now.UnixMilli()
 			_, row.Behind = l.rep.Behind(p)
+			bytes := l.n.mesh.Bytes(p)
+			row.BytesIn, row.BytesOut = bytes.DataIn, bytes.DataOut
 		} else if at, ok := l.lastSeen[p]; ok {
 			row.LastSeen = at.UnixMilli()
 		}

@@ -199,7 +199,7 @@ func (n *Node) submitLine(ctx context.Context, agent protocol.AgentID, line brid
 
 // inboxItems implements bridge.Config.Unread.
 func (n *Node) inboxItems(agent protocol.AgentID, after uint64, limit int) ([]bridge.Item, error) {
-	rows, err := n.store.Inbox(agent, journal.InboxQuery{All: true, After: after, Limit: limit})
+	rows, err := n.store.Inbox(agent, journal.InboxQuery{All: after > 0, After: after, Limit: limit})
 	if err != nil {
 		return nil, fmt.Errorf("inbox of %s: %w", agent, err)
 	}

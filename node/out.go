@@ -264,9 +264,9 @@ func (l *loop) agentsChanged() {
 	}
 }
 
-// liveKindHint and the others name what a meshwire.Live carries.
+// liveFrames and the others name what a meshwire.Live carries.
 const (
-	liveFrame     = "frame"
+	liveFrames    = "frames"
 	liveDelivered = "delivered"
 	liveKept      = "kept"
 )

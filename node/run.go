@@ -373,7 +373,7 @@ func (n *Node) openLoop() error {
 		chain: map[protocol.LogID]protocol.Hash{}, from: map[protocol.LogID]protocol.PeerID{}, fresh: map[protocol.LogID][]protocol.Record{},
 		tokens: map[hub.Token]func(hub.Told){}, tierWait: map[hub.Ref][]tierWaiter{}, sockets: map[hub.ConnID]*socket{},
 		enc: asterism.NewEncoder(func() string { return "evt_" + string(newID()) }), peers: map[protocol.PeerID]*peerState{},
-		lastSeen: map[protocol.PeerID]time.Time{}, addrs: map[protocol.PeerID]meshwire.Addrs{}, heardNames: names{},
+		lastSeen: map[protocol.PeerID]time.Time{}, addrs: map[protocol.PeerID]meshwire.Addrs{}, live: map[protocol.PeerID]*liveQueue{}, heardNames: names{},
 		pos: pos, savedAt: pos, saved: time.Now(),
 	}
 	n.loop = l
@@ -582,13 +582,13 @@ func (n *Node) openParts() error {
 	if err != nil {
 		return err
 	}
-	n.runner = &runner{n: n, w: w, wake: make(chan struct{}, 1)}
+	n.runner = &runner{n: n, w: w, wake: make(chan struct{}, 1), told: map[protocol.TaskID]toldProgress{}}
 	return nil
 }
 
 // runParts is the run group: the first part that returns ends all, and all are waited for.
 func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
-	srv := &http.Server{Handler: n.web.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
+	srv := n.web.HTTP(n.ctx)
 	var g run.Group
 	add := func(name string, f func(context.Context) error) {
 		ctx, cancel := context.WithCancel(n.ctx)
@@ -687,14 +687,18 @@ func (n *Node) firstComparison(ctx context.Context, joined *api.Joined) {
 			if p == nil || !p.compared {
 				return
 			}
-			joined.RTTMicros = p.link.RTT.Microseconds()
+			for _, info := range n.mesh.Links() {
+				if info.Peer == n.home.mesh.Inviter {
+					joined.RTTMicros = info.RTT.Microseconds()
+				}
+			}
 			_, behind := n.loop.rep.Behind(n.home.mesh.Inviter)
 			joined.Records = n.store.Records()
 			joined.Of = joined.Records
 			for _, lack := range n.loop.rep.Lacking(n.loop.now) {
 				joined.Of += lack.Known - lack.Have
 			}
-			caught = behind == 0 && joined.Records == joined.Of
+			caught = behind == 0 && joined.Records == joined.Of && joined.RTTMicros > 0
 		})
 		if err != nil || caught {
 			if err != nil && ctx.Err() != nil {

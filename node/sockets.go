@@ -236,7 +236,8 @@ func (s *socket) refuse(f *asterism.Frame, r *protocol.Refusal) {
 	s.do(asterism.Outcome{Say: []asterism.Say{{Kind: asterism.SayRefused, Refusal: r, MsgID: protocol.MsgID(f.MsgID)}}})
 }
 
-// live passes on a frame that is not kept. Its identity is the connection's, as with kept ones.
+// live passes on a frame that is not kept. Its identity is the connection's, as with kept ones. The pieces of a stream are
+// for boards alone: whom it is addressed to gets the joined utterance, once and acknowledged (fault B26).
 func (s *socket) live(f *asterism.Frame) {
 	env, no := f.Envelope(s.session.Sender(), newID())
 	if no != nil {
@@ -246,7 +247,11 @@ func (s *socket) live(f *asterism.Frame) {
 	l := s.n.loop
 	_ = l.post(s.n.ctx, func() {
 		frame := asterism.AppendDelivery(nil, &env, l.now.UnixMilli())
-		l.core.Step(l.now, hub.SayLive{Conn: s.id, As: env.From, To: env.To, Frame: frame})
+		to := env.To
+		if f.Stream() {
+			to = ""
+		}
+		l.core.Step(l.now, hub.SayLive{Conn: s.id, As: env.From, To: to, Frame: frame})
 	})
 }
 

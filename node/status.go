@@ -31,6 +31,9 @@ func (l *loop) status() api.Status {
 		Records: n.store.Records(), Disk: used, DiskMax: used + free, DiskFull: free <= 0,
 		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: n.warnings.all(),
 	}
+	if why := n.store.Suspicion(); why != "" {
+		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): restart the node, it repairs itself from the others: aster down; aster up")
+	}
 	st.Main = l.board.Main()
 	st.Main.Here = st.Main.Peer == n.home.peer
 	for p, m := range l.known() {

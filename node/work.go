@@ -24,7 +24,19 @@ type runner struct {
 	agent protocol.AgentID
 	wake  chan struct{} // capacity 1: there may be new mail
 	conn  hub.ConnID    // set before the loop knows of it
+
+	// Owned by run.
+	told map[protocol.TaskID]toldProgress
 }
+
+// toldProgress is the last progress report of a task. A stage is told at once, more of the same every progressEvery: each
+// report is a record for ever.
+type toldProgress struct {
+	stage string
+	at    time.Time
+}
+
+const progressEvery = 15 * time.Second
 
 // attached is how the runner's agent is present.
 func (r *runner) attached(t hub.Token) hub.Input {
@@ -222,6 +234,13 @@ func (r *runner) report(ctx context.Context, rep worker.Report) error {
 	}
 	if v.Summary == "" {
 		v.Summary = rep.Stage
+	}
+	if last := r.told[rep.Task]; !rep.Final && last.stage == rep.Stage && time.Since(last.at) < progressEvery {
+		return nil
+	}
+	r.told[rep.Task] = toldProgress{rep.Stage, time.Now()}
+	if rep.Final {
+		delete(r.told, rep.Task)
 	}
 	state := protocol.StateWorking
 	id := newID()

@@ -102,7 +102,7 @@ func (s *Server) checkPlace(r *http.Request, rt route) *protocol.Refusal {
 		}
 	}
 	for _, name := range []string{"token", "access_token"} {
-		if r.URL.Query().Has(name) {
+		if !rt.tokens && r.URL.Query().Has(name) {
 			return protocol.Refuse(codeTokenInURL, "a token does not belong in an address: it stays in histories and logs", "Send it as Authorization: Bearer")
 		}
 	}

@@ -134,6 +134,9 @@ func (x *tried) wrongPlaces() {
 	if !x.rt.landing {
 		x.refused("navigated to from another site", 403, codeCrossSite, with("Sec-Fetch-Site", "cross-site"), with("Sec-Fetch-Mode", "navigate"), with("Sec-Fetch-Dest", "document"))
 	}
+	if x.rt.tokens {
+		return
+	}
 	x.refused("token in the address", 400, codeTokenInURL, func(r *http.Request) { r.URL.RawQuery = "token=" + testToken })
 }
 

@@ -35,6 +35,7 @@ type route struct {
 	bytes   int64 // of the body, which then may be of any type; 0: JSON of at most bodyBytesMax
 	locked  bool  // without credential the locked page is shown
 	landing bool  // a link elsewhere may lead here
+	tokens  bool  // the contract puts tokens into this address: the Backend judges them (wire 6.5)
 	once    bool  // has an effect although it is a GET: no HEAD
 }
 
@@ -75,7 +76,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: "/api/whoami", who: signedIn, handle: s.whoami},
 		{method: "POST", path: "/api/feedback", who: session, handle: s.feedback},
 
-		{method: "GET", path: "/ws", who: anyone, handle: s.socket},
+		{method: "GET", path: "/ws", who: anyone, handle: s.socket, tokens: true},
 		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true},
 		{method: "GET", path: "/healthz", who: anyone, handle: s.healthz},
 		{method: "GET", path: "/readyz", who: anyone, handle: s.readyz},
