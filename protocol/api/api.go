@@ -69,7 +69,9 @@ type Peer struct {
 	Addr      string          `json:"addr,omitempty"`
 	Relayed   bool            `json:"relayed,omitempty"`
 	RTTMicros int64           `json:"rttMicros,omitempty"`
-	Behind    uint64          `json:"behind"` // records we hold and it has not confirmed
+	BytesIn   uint64          `json:"bytesIn,omitempty"`  // of frames on its links since our start; pings, gossip and blobs apart
+	BytesOut  uint64          `json:"bytesOut,omitempty"` // the same, to it
+	Behind    uint64          `json:"behind"`             // records we hold and it has not confirmed
 	LastSeen  int64           `json:"lastSeen,omitempty"`
 	Until     int64           `json:"until"` // its certificate's end, ms
 	Issuer    protocol.PeerID `json:"issuer,omitempty"`
