@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// crowd is many sockets that a broadcast goes to, and who speaks to them.
+type crowd struct {
+	speaker *agent
+	boards  []*agent
+	next    int64
+	want    atomic.Int64 // number of the broadcast under way
+	here    atomic.Int64 // how many have it
+	last    chan time.Time
+}
+
+var stepMark = []byte(`"stepName":"` + idMark)
+
+// gather opens n sockets beside those that are there.
+func (c *crowd) gather(ctx context.Context, url string, n int) error {
+	for len(c.boards) < n {
+		b, err := attach(ctx, url, "", c.look)
+		if err != nil {
+			return err
+		}
+		c.boards = append(c.boards, b)
+	}
+	return nil
+}
+
+func (c *crowd) look(frame []byte, at time.Time) {
+	if n, ok := numberAfter(frame, stepMark); ok && n == c.want.Load() && c.here.Add(1) == int64(len(c.boards)) {
+		c.last <- at
+	}
+}
+
+// once says one thing to all; the time is from saying it to the last socket that reads it.
+func (c *crowd) once() (time.Duration, error) {
+	c.next++
+	c.here.Store(0)
+	c.want.Store(c.next)
+	frame := `{"type":"STEP_STARTED","id":"s-` + strconv.FormatInt(c.next, 10) + `","msgId":"s-` + strconv.FormatInt(c.next, 10) + `","stepName":"` + idMark + strconv.FormatInt(c.next, 10) + `","message":"` + padding + `"}`
+	began := time.Now()
+	if !c.speaker.conn.Send([]byte(frame)) {
+		return 0, errors.New("the speaker's connection has ended")
+	}
+	late := time.NewTimer(answerWait)
+	defer late.Stop()
+	select {
+	case at := <-c.last:
+		return at.Sub(began), nil
+	case <-late.C:
+		return 0, fmt.Errorf("%d of %d sockets have broadcast %d after %s", c.here.Load(), len(c.boards), c.next, answerWait)
+	}
+}
+
+func (c *crowd) close() error {
+	var err error
+	for _, b := range append(c.boards, c.speaker) {
+		err = errors.Join(err, b.close())
+	}
+	return err
+}
+
+func openCrowd(ctx context.Context, url string) (*crowd, error) {
+	c := &crowd{last: make(chan time.Time, 1)}
+	var err error
+	c.speaker, err = attach(ctx, url, "speaker", nil)
+	return c, err
+}
+
+func (b *Bench) fanout(ctx context.Context) (rows []Row, err error) {
+	b.say("fanout: starting a bare server and a node")
+	hub, err := b.startBare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, hub.end()) }()
+	n, err := b.startNode(ctx, "fan", "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+	theirs, err := openCrowd(ctx, hub.addr.URL)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, theirs.close()) }()
+	ours, err := openCrowd(ctx, n.url())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ours.close()) }()
+	raw, err := openDisk(b.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, raw.close()) }()
+	sync := &side{once: raw.once}
+	var full *side
+	for _, size := range []int{50, 200, 500} {
+		b.say("fanout: 1 to %d sockets", size)
+		if err := errors.Join(theirs.gather(ctx, hub.addr.Fan, size), ours.gather(ctx, n.url(), size)); err != nil {
+			return rows, err
+		}
+		sync.got = nil
+		bare, node := &side{once: theirs.once}, &side{once: ours.once}
+		if err := interleave(b.For, 0, sync, bare, node); err != nil {
+			return rows, err
+		}
+		row := Row{Bench: "fanout", Case: fmt.Sprintf("1 to %d, last socket", size), Value: node.got.p50(), Unit: "ms", P99: node.got.p99(),
+			Raw: []Raw{{"bare prepared frames", bare.got.p50(), "ms"}, {"bare p99", bare.got.p99(), "ms"}, {"fdatasync", sync.got.p50(), "ms"}}}
+		if size == 500 {
+			row.Bar, row.Rule, full = 1.5*bare.got.p50(), "1.5 × bare", node
+			row.Note = "each broadcast is on the disk before the first socket gets it"
+		}
+		rows = append(rows, row.judge())
+	}
+	stalled, err := b.stall(ctx, n, ours, full.got)
+	rows = append(rows, stalled...)
+	if err != nil {
+		return rows, err
+	}
+	joined, err := b.joins(ctx)
+	return append(rows, joined...), err
+}
+
+// stall adds a socket that never reads and goes on speaking, until its queue would be over the bound.
+func (b *Bench) stall(ctx context.Context, n *node, c *crowd, before samples) ([]Row, error) {
+	b.say("fanout: one socket stops reading")
+	conn, err := silent(ctx, n.url())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	start, ok := residentBytes(n.ready.PID)
+	var got samples
+	most := start
+	for end := time.Now().Add(2 * b.For); time.Now().Before(end); {
+		took, err := c.once()
+		if err != nil {
+			return nil, err
+		}
+		got = append(got, took)
+		if now, ok := residentBytes(n.ready.PID); ok {
+			most = max(most, now)
+		}
+	}
+	rows := []Row{Row{Bench: "fanout", Case: "1 to 500, one more does not read", Value: got.p50(), Unit: "ms", P99: got.p99(),
+		Raw: []Raw{{"all read", before.p50(), "ms"}, {"all read p99", before.p99(), "ms"}}, Note: fmt.Sprintf("%d broadcasts; it is closed when %d MiB wait for it or the oldest has waited %s", len(got), protocol.LinkQueueBytesMax>>20, protocol.LinkQueueWait)}.judge()}
+	if ok {
+		rows = append(rows, Row{Bench: "fanout", Case: "memory that the one costs, at most", Value: float64(most-start) / (1 << 20), Unit: "MiB",
+			Bar: protocol.LinkQueueBytesMax >> 20, Rule: "its queue"}.judge())
+	}
+	return rows, nil
+}
+
+// silent opens a socket and never reads from it. Its buffers are small, so that the node's queue is what fills.
+func silent(ctx context.Context, url string) (net.Conn, error) {
+	host := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, fmt.Errorf("open a silent socket: %w", err)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(4096) // a larger one only makes it wait longer
+	}
+	_, err = io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: "+host+"\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open a silent socket: %w", err), conn.Close())
+	}
+	return conn, nil
+}
