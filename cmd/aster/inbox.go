@@ -130,11 +130,11 @@ func ackCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, id := range acked {
+			for i, id := range acked {
 				if a.json {
 					err = a.emit(map[string]any{"msgId": id, "tier": protocol.Processed})
 				} else {
-					a.say("%s processed", protocol.ShortID(id))
+					a.say("%s processed", clean(args[i])) // as it was named
 				}
 				if err != nil {
 					return err
