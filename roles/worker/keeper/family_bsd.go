@@ -16,8 +16,6 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-func begun(*exec.Cmd) error { return nil }
-
 func terminateAll(pid int) { terminate(pid) }
 
 func killNow(pid int) { killGroup(pid) }

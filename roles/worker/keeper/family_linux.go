@@ -27,9 +27,6 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// begun runs after a command has started.
-func begun(*exec.Cmd) error { return nil }
-
 type stat struct {
 	pid, parent int
 	zombie      bool

@@ -46,8 +46,6 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-func begun(*exec.Cmd) error { return nil }
-
 // shell runs an accept command as its author wrote it.
 func shell(line string) []string { return []string{"cmd", "/d", "/s", "/c", line} }
 
