@@ -32,7 +32,6 @@ type fake struct {
 	sendErr  error
 	inboxes  []api.InboxItem
 	inboxErr error
-	acked    []string
 	calls    []string
 	blobs    map[string][]byte
 	stateDoc []byte

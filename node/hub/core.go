@@ -166,6 +166,7 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.detach(now, in)
 	case OpenBoard:
 		c.boards[in.Conn] = true
+		//lint:ignore S1016 an input and an output that happen to look alike
 		c.out(Roster{Conn: in.Conn})
 	case Declare:
 		c.declare(now, in)

@@ -252,6 +252,9 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			t.Fatal(err)
+		}
 		fi, err := d.Info()
 		if err != nil {
 			t.Fatal(err)

@@ -426,7 +426,7 @@ func TestFrameLargerThanTheQueueWaitsItsTurn(t *testing.T) {
 			t.Errorf("got %d messages, want 6", len(got))
 		}
 		server.Send(big)
-		if server.Send(big) && server.Send(big) {
+		if first, second := server.Send(big), server.Send(big); first && second {
 			t.Error("several frames above the limit wait at once")
 		}
 		<-a.done
