@@ -21,7 +21,9 @@ export function underLine(agent, store, now) {
     return t("state_away") + ", " + (peer.lastSeen ? t("as_of", { time: age(now - peer.lastSeen) }) : t("as_of_unknown"));
   }
   const since = agent.since ? " " + age(now - agent.since) : "";
-  const after = agent.doing || (agent.wakes ? t("wakes_by", { how: agent.wakes }) : t("wakes_unknown"));
+  // "nothing: it reads its inbox" says how mail is noticed without anything that wakes.
+  const alone = /^nothing: (.+)$/.exec(agent.wakes || "");
+  const after = agent.doing || (alone ? alone[1] : agent.wakes ? t("wakes_by", { how: agent.wakes }) : t("wakes_unknown"));
   return t("state_" + agent.state) + since + " · " + after;
 }
 

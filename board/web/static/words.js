@@ -13,6 +13,7 @@ export const count = (n) => counts.format(n ?? 0);
 
 export function duration(ms) {
   const s = Math.max(0, ms) / 1000;
+  if (ms > 0 && ms < 1000) return Math.max(1, Math.round(ms)) + " ms";
   if (s < 10 && ms % 1000 !== 0) return (Math.floor(s * 10) / 10).toFixed(1) + units.s;
   if (s < 60) return Math.floor(s) + units.s;
   if (s < 3600) return Math.floor(s / 60) + units.min + (s < 600 && s % 60 >= 1 ? " " + Math.floor(s % 60) + units.s : "");
