@@ -432,6 +432,9 @@ func (h *hosts) startEcho() {
 		h.t.Skipf("no Node with WebSocket here: %.100s", out)
 	}
 	var status struct{ Address string }
+	if runtime.GOOS != "linux" {
+		h.t.Skip("its address needs a token here")
+	}
 	out, _ := h.shell("devbox", "aster status --json", "")
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
 		h.t.Fatalf("status: %v\n%s", err, out)
