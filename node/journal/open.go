@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -210,7 +211,8 @@ func (j *Journal) openWriter() (err error) {
 	if runtime.GOOS == "darwin" {
 		setup = append(setup, "PRAGMA fullfsync=1", "PRAGMA checkpoint_fullfsync=1")
 	}
-	c, err := openConn(j.dbPath(), j.opts.VFS, setup...)
+	registerLayer()
+	c, err := openConn(j.dbPath(), gathered(cmp.Or(j.opts.VFS, layerName)), setup...)
 	if err != nil {
 		return err
 	}
