@@ -174,11 +174,11 @@ func TestFirstRunTranscripts(t *testing.T) {
 	t.Run("demo", func(t *testing.T) {
 		first := blocks[0][0]
 		if first.text != "go run ./cmd/aster demo" || first.want[len(first.want)-1] != lastLine {
-			t.Fatalf("README.md:%d is not the demo's transcript", first.line)
+			t.Fatalf("%s is not the demo's transcript", first.at)
 		}
 		s := show(t)
 		if err := (ids{}).follow(first.want, s.lines); err != nil {
-			t.Errorf("README.md:%d: %v\nin\n%s", first.line, err, strings.Join(s.lines, "\n"))
+			t.Errorf("%s: %v\nin\n%s", first.at, err, strings.Join(s.lines, "\n"))
 		}
 		// The same transcript must not pass where the work is missing.
 		without := slices.DeleteFunc(slices.Clone(s.lines), func(l string) bool { return strings.Contains(l, "done in") })
@@ -195,7 +195,9 @@ func TestFirstRunTranscripts(t *testing.T) {
 		}
 	})
 	t.Run("tests", func(t *testing.T) { ciRunsWhatTheReadmeSays(t, blocks[1][0].text) })
-	t.Run("two machines", func(t *testing.T) { twoMachines(t, blocks[2:]) })
+	t.Run("two machines", func(t *testing.T) {
+		twoMachines(t, append(blocks[2:], transcripts(t, "../../../../docs/when-a-node-goes.md")...))
+	})
 }
 
 // seesTheBoard opens the link as a browser does and asks the page's own first question.
@@ -384,7 +386,7 @@ func (h *hosts) type_(c typed) {
 		}
 	}
 	if err := h.known.follow(c.want, lines); err != nil || code != 0 {
-		h.t.Errorf("README.md:%d: %s$ %s\nexit %d, %v\nin\n%s", c.line, c.host, command, code, err, out)
+		h.t.Errorf("%s: %s$ %s\nexit %d, %v\nin\n%s", c.at, c.host, command, code, err, out)
 	}
 }
 

@@ -3,6 +3,7 @@ package demo_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 
 // typed is one command of a transcript with what is expected of it.
 type typed struct {
-	line int    // in the document
+	at   string // document and line
 	host string // before the $; empty: no host named
 	text string
 	want []string
@@ -36,7 +37,7 @@ func transcripts(t *testing.T, path string) [][]typed {
 		case !inside:
 		case at != nil:
 			last := len(out) - 1
-			out[last] = append(out[last], typed{line: i + 1, host: at[1], text: at[2]})
+			out[last] = append(out[last], typed{at: fmt.Sprintf("%s:%d", filepath.Base(path), i+1), host: at[1], text: at[2]})
 		default:
 			block := out[len(out)-1]
 			if len(block) == 0 {
