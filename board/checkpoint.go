@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/keys"
 	"github.com/aster-mesh/aster/roles/member"
 )
 
@@ -93,6 +94,9 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		}
 		ls := s.log(log)
 		ls.mark, ls.waiting = m.Mark, m.Waiting
+	}
+	if s.keys, err = keys.DecodeRing(img.Keys); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
 	s.restoreAgents(img)
 	for i := range img.Tasks {

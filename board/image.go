@@ -24,6 +24,7 @@ type image struct {
 	Bindings     []bindingImage             `json:"bindings"`
 	Presence     []presenceImage            `json:"presence"`
 	Declarations []declarationImage         `json:"declarations"`
+	Keys         json.RawMessage            `json:"keys"`
 	Tasks        []taskImage                `json:"tasks"`
 	Ended        map[api.TaskState]uint64   `json:"ended"`
 }
@@ -94,6 +95,7 @@ func (s *State) Digest() string {
 func (s *State) image() image {
 	img := image{
 		Version: 1, Count: s.count, Sum: hex.EncodeToString(s.sum[:]), Kinds: s.kinds, Intents: s.intents, Ended: s.Ended(),
+		Keys: s.keys.Encode(),
 	}
 	for _, homes := range s.bindings {
 		for _, b := range homes {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/keys"
 	"github.com/aster-mesh/aster/roles/member"
 )
 
@@ -35,6 +36,7 @@ type State struct {
 	bindings     map[protocol.AgentID]map[protocol.PeerID]*binding // by folded id, then home
 	presence     map[agentKey]*presence
 	declarations map[declarationKey]*Declaration
+	keys         *keys.Ring
 	tasks        map[taskKey]*task
 	recent       delegateHeap // the newest Delegates, kept at most
 	kept         int          // KeptTasks; less in tests
@@ -65,6 +67,7 @@ func newState(roster *member.Roster, kept int) *State {
 		bindings:     map[protocol.AgentID]map[protocol.PeerID]*binding{},
 		presence:     map[agentKey]*presence{},
 		declarations: map[declarationKey]*Declaration{},
+		keys:         keys.NewRing(),
 		tasks:        map[taskKey]*task{},
 		kept:         kept,
 	}
@@ -78,6 +81,9 @@ func (s *State) Stale() bool { return s.stale }
 
 // Roster is the membership that the board stands on. The caller reads it and applies nothing to it.
 func (s *State) Roster() *member.Roster { return s.roster }
+
+// Keys are the keys of the contract as the records that count say. The caller reads them and applies nothing to them.
+func (s *State) Keys() *keys.Ring { return s.keys }
 
 // Mark is the last seq taken of a log; 0: none. A checkpoint is followed from there.
 func (s *State) Mark(log protocol.LogID) uint64 {
@@ -130,6 +136,8 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
 			s.receipts(at, rec.Wall, body)
 		}
+	case protocol.KindKey:
+		s.keys.Apply(rec)
 	}
 	ls.prune()
 	return nil
@@ -194,7 +202,7 @@ const (
 func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
 	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMember, protocol.KindRevoke,
-		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence:
+		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey:
 		return k
 	}
 	return otherKind

@@ -68,6 +68,31 @@ type PresenceBody struct {
 	State string  `json:"state"` // an AgentState
 }
 
+// KeyStep names what a KeyBody does.
+type KeyStep string
+
+const (
+	KeyIssue  KeyStep = "issue"
+	KeyUse    KeyStep = "use"    // a HELLO with it was accepted; the first one binds it
+	KeyLabel  KeyStep = "label"  // Label
+	KeyRenew  KeyStep = "renew"  // TTL, counted from the record's wall time
+	KeyRevoke KeyStep = "revoke" // at once, or with Until as the end of its grace
+	KeyEnd    KeyStep = "end"    // the last session of a key that was being revoked has ended
+	KeyLapse  KeyStep = "lapse"  // whoever's clock set its end says that Until has passed
+)
+
+// KeyBody is one step in the life of a key of the contract (wire 3.8). Only the hash of its string is ever written.
+type KeyBody struct {
+	Step  KeyStep `json:"step"`
+	Hash  string  `json:"hash"`            // hex SHA-256 of the string
+	Kind  string  `json:"kind,omitempty"`  // of an issue: upstream, collab, peer or local
+	Label string  `json:"label,omitempty"` // of an issue or label
+	Note  string  `json:"note,omitempty"`  // of an issue: the contract's roleDescription
+	TTL   int64   `json:"ttl,omitempty"`   // of an issue or renewal, ms; 0 never ends
+	Agent AgentID `json:"agent,omitempty"` // of an issue: bound from the beginning; of a use: who
+	Until int64   `json:"until,omitempty"` // ms since 1970
+}
+
 // EncodeBody returns the JSON of a body. The bodies here always encode; it panics otherwise, since that is our own
 // broken invariant.
 func EncodeBody(body any) []byte {

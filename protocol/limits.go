@@ -80,6 +80,17 @@ const (
 	// CertChainMax is the longest chain from a member to the mesh key.
 	CertChainMax = 16
 
+	// KeysActiveMax is how many keys of the contract may be valid at once (wire 3.8).
+	KeysActiveMax = 32
+	// KeyLife is a key's life when its issuer names none; KeyLifeMax the longest that can be named.
+	KeyLife    = 14 * 24 * time.Hour
+	KeyLifeMax = 100 * 365 * 24 * time.Hour
+	// KeyGrace is how long sessions of a key go on that was revoked for their end.
+	KeyGrace = 5 * time.Minute
+	// KeyWarning is how long before a key's end its holder hears of it, and every KeyWarnAgain from then on.
+	KeyWarning   = 3 * 24 * time.Hour
+	KeyWarnAgain = 24 * time.Hour
+
 	// LiveEvery is the shortest distance between two coalesced live frames of one source.
 	LiveEvery = 100 * time.Millisecond
 	// PresenceSettles is how long presence must hold before it becomes a record.

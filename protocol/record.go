@@ -129,6 +129,7 @@ const (
 	KindInviteUsed Kind = "invite-used" // InviteUsedBody
 	KindTerm       Kind = "term"        // TermBody
 	KindPresence   Kind = "presence"    // PresenceBody
+	KindKey        Kind = "key"         // KeyBody
 )
 
 // Record is one entry of a log. Bodies are opaque bytes here; kinds that a node does not know are kept and passed on.

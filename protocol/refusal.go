@@ -61,6 +61,9 @@ const (
 	CodeFlap             = "flap-rejected"
 	CodeBadKey           = "key-invalid"
 	CodeKeyRequired      = "key-required"
+	CodeKeyExpired       = "key-expired"
+	CodeKeyRevoked       = "key-revoked"
+	CodeKeyRemote        = "local-key-remote"
 	CodeInviteUsed       = "invite-used"
 	CodeInviteExpired    = "invite-expired"
 	CodeInviteUnknown    = "invite-unknown"
@@ -74,4 +77,6 @@ const (
 	CodeNoWorker         = "no-worker"
 	CodeUnknownID        = "unknown-id"
 	CodeAmbiguousID      = "ambiguous-id"
+	CodeSelectionClosed  = "selection-closed"
+	CodeTooMany          = "too-many"
 )
