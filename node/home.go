@@ -44,6 +44,7 @@ type meshFile struct {
 	Seeds   []seedMember    `json:"seeds,omitempty"` // members known from the join answer
 	Agent   string          `json:"agent,omitempty"`
 	Retired []string        `json:"retired,omitempty"` // journals of meshes that this home left
+	Revoked string          `json:"revoked,omitempty"` // name of a member that refuses this node as revoked
 }
 
 // seedMember is a member known before its record has arrived.

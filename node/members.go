@@ -99,8 +99,8 @@ func (l *loop) membersChanged() {
 	l.publishNames()
 	l.peersChanged()
 	l.n.gossipPeers(dial)
-	if m, ok := l.roster().Member(l.n.home.peer); ok && m.Revoked && !m.Left {
-		l.warn("revoked", "this node was revoked by "+l.n.nameOf(m.RevokedBy)+": nobody takes what it says. To come back it needs a new invite")
+	if m, ok := l.roster().Member(l.n.home.peer); ok && m.Revoked && !m.Left && !l.lifted() {
+		l.refusedAsRevoked(m.RevokedBy)
 	}
 	if m, ok := l.roster().Member(l.n.home.peer); ok && !m.Revoked && string(m.Chain) != string(l.n.home.mesh.Chain) {
 		l.n.home.mesh.Chain = m.Chain // renewed
@@ -212,10 +212,38 @@ func (n *Node) onRefused(peer protocol.PeerID, why error) {
 		}
 		if a, err := member.DecodeJoinAnswer(answer); err == nil && a.Refusal != nil {
 			n.log.Warn("certificate refused", "peer", peer, "code", a.Refusal.Code)
+			if a.Refusal.Code == protocol.CodeRevoked {
+				_ = n.loop.post(n.ctx, func() { n.loop.refusedAsRevoked(peer) })
+			}
 			return
 		}
 		n.mesh.Kick()
 	}()
+}
+
+// refusedAsRevoked remembers that a member refuses this node as revoked: the next start says so too, and may use a new
+// invite of the same mesh.
+func (l *loop) refusedAsRevoked(by protocol.PeerID) {
+	m := &l.n.home.mesh
+	name := l.n.nameOf(by)
+	l.warn("revoked", revokedLine(name))
+	if m.Revoked != "" {
+		return
+	}
+	m.Revoked = name
+	if err := l.n.home.saveMesh(); err != nil {
+		l.log.Error("revocation not kept", "err", err)
+	}
+}
+
+// lifted says whether this node's own certificate is newer than its revocation: the record of that is still to come.
+func (l *loop) lifted() bool {
+	chain, err := member.ParseChain(l.n.home.mesh.Chain)
+	return err == nil && chain[0].Cert.Lifts >= l.roster().RevokedAt(l.n.home.peer)
+}
+
+func revokedLine(by string) string {
+	return "this node was revoked, says " + by + ": nobody takes what it says. To come back it needs a new invite"
 }
 
 // Peers implements web.Viewer.

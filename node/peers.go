@@ -14,6 +14,7 @@ import (
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles"
+	"github.com/aster-mesh/aster/roles/member"
 )
 
 // peerState is what the loop knows of a linked peer besides its logs.
@@ -159,6 +160,12 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	}
 	if l.n.full() != nil {
 		return // not taken, so not stated: it comes again when there is room
+	}
+	if log := recs[0].Log; l.roster().Bound(log) != member.NoBound {
+		if log.Start.At > l.roster().RevokedAt(log.Peer) {
+			return // its author may be let in again, and the record of that be on its way
+		}
+		l.rep.Cut(log, l.roster().Bound(log)) // also of a log that whoever revoked its author never saw
 	}
 	offer := l.rep.Offered(l.now, from, recs)
 	if offer.Verdict != replica.Take {

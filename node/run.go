@@ -122,11 +122,12 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 		}
 		invite = &in
 	}
-	if m.Mesh != "" && invite != nil && string(invite.Mesh) == m.Mesh {
+	back := invite != nil && string(invite.Mesh) == m.Mesh && m.Revoked != ""
+	if m.Mesh != "" && invite != nil && string(invite.Mesh) == m.Mesh && !back {
 		n.warnings.set("join", "this home is in that mesh already; the invite was not used")
 		invite = nil
 	}
-	if m.Mesh != "" && invite != nil {
+	if m.Mesh != "" && invite != nil && !back {
 		alone, err := n.aloneInMesh()
 		if err != nil {
 			return nil, err
@@ -151,6 +152,9 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 		return invite, nil
 	}
 	if m.Mesh != "" {
+		if m.Revoked != "" {
+			n.warnings.set("revoked", revokedLine(m.Revoked))
+		}
 		return nil, nil
 	}
 	return nil, n.found()
@@ -284,7 +288,7 @@ func (n *Node) join(invite *member.Invite) (*api.Joined, error) {
 	if cert.Peer != n.home.peer {
 		return nil, protocol.Refuse(protocol.CodeCertBad, "the certificate is another node's", "aster invite makes a new invite")
 	}
-	m.Chain, m.Name, m.Agent = answer.Chain, cert.Name, n.cfg.Agent
+	m.Chain, m.Name, m.Agent, m.Revoked = answer.Chain, cert.Name, n.cfg.Agent, ""
 	n.ownRole.Store(cert.Role)
 	joined := &api.Joined{Transport: transportOf(addr), Direct: true}
 	for _, in := range answer.Members {
@@ -366,6 +370,9 @@ func (n *Node) openLoop() error {
 		if rec, ok, err := n.store.At(h.Log, h.Seq); err == nil && ok {
 			clock = max(clock, rec.Record.At)
 		}
+	}
+	if chain, err := member.ParseChain(n.home.mesh.Chain); err == nil {
+		clock = max(clock, chain[0].Cert.Lifts) // logs that begin before the revocation it lifts would count nowhere
 	}
 	n.startID = protocol.Start{At: clock + 1, Rand: randomNumber()}
 	l := &loop{

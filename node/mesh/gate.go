@@ -116,7 +116,8 @@ func (g *gate) InterceptSecured(dir network.Direction, p peer.ID, c network.Conn
 	if dir == network.DirOutbound {
 		return g.inviters[p] > 0
 	}
-	if g.closed || standing != Unknown || !g.reserve(c) {
+	// A revoked one too: it may hear why it is refused, or hold a new invite.
+	if g.closed || !g.reserve(c) {
 		g.refused++
 		return false
 	}

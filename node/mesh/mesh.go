@@ -23,7 +23,7 @@ type Standing int
 // The standings. The zero value trusts nobody.
 const (
 	Unknown Standing = iota // may ask for admission, nothing else
-	Revoked                 // is refused at the gate
+	Revoked                 // may ask for admission like a stranger, and hears ErrRevoked for everything else
 	Outside                 // a member outside: links and blobs
 	Inside                  // a member inside: all
 )

@@ -134,8 +134,8 @@ func (m *Mesh) serve(s network.Stream) {
 	defer m.wg.Done()
 	from, _, ok := remote(s.Conn().RemotePeer())
 	standing := m.cfg.Standing(from)
-	if !ok || standing == Revoked {
-		refuseStream(s, ErrRevoked)
+	if !ok {
+		refuseStream(s, ErrNotMember)
 		return
 	}
 	_ = s.SetDeadline(time.Now().Add(negotiateTime))
@@ -150,6 +150,8 @@ func (m *Mesh) serve(s network.Stream) {
 	switch {
 	case id == admitID:
 		ended = m.serveAdmission(s)
+	case standing == Revoked:
+		refuseStream(s, ErrRevoked)
 	case !standing.Member():
 		// The right is looked at again here: the connection may be older than the revocation, or an admission's.
 		refuseStream(s, ErrNotMember)
