@@ -26,8 +26,9 @@ type node struct {
 	t      *testing.T
 	name   string
 	home   string
-	said   string   // file of everything that its processes said on stderr
-	prefix []string // argv in front of the binary: another network namespace
+	said   string     // file of everything that its processes said on stderr
+	prefix []string   // argv in front of the binary: another network namespace
+	passed []*os.File // files from 3 on that up is started with
 
 	// Changed by start and kill, which one goroutine calls.
 	cmd   *exec.Cmd
@@ -118,7 +119,7 @@ func (n *node) start(token string, more ...string) (*api.Ready, result) {
 	argv := n.argv(args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(token + "\n")
-	cmd.SysProcAttr = dieWithUs()
+	cmd.SysProcAttr, cmd.ExtraFiles = dieWithUs(), n.passed
 	stderr, err := os.OpenFile(n.said, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	must(n.t, err)
 	from, err := stderr.Seek(0, io.SeekEnd)
@@ -240,9 +241,14 @@ func (n *node) knows(agent protocol.AgentID) {
 // declare makes an agent of this node known: it has an inbox from now on.
 func (n *node) declare(agent string) {
 	n.t.Helper()
-	if r := n.run("wait", "--agent", agent, "--timeout", "1ms"); r.code != 5 {
-		n.t.Fatalf("%s: aster wait --agent %s: %s", n.name, agent, r)
-	}
+	eventually(n.t, patience, n.name+" declares "+agent, func() (bool, string) {
+		r := n.run("wait", "--agent", agent, "--timeout", "20ms")
+		if r.code != 5 {
+			return false, r.String()
+		}
+		listed := n.ok("agents", "--json") // a wait that ended at once may not have got so far
+		return strings.Contains(listed, `"id":"`+agent+`"`), listed
+	})
 }
 
 // say sends a message with an id of the caller's, again and again until the node says logged: it may be down meanwhile.
