@@ -455,6 +455,10 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 	for p, m := range n.loop.known() {
 		b.Members[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked}
 	}
+	var err error
+	if b.Selections, err = n.selections(); err != nil {
+		return b, err
+	}
 	for _, a := range st.Agents() {
 		role := a.Role
 		if role == protocol.RoleMain {

@@ -79,4 +79,6 @@ const (
 	CodeAmbiguousID      = "ambiguous-id"
 	CodeSelectionClosed  = "selection-closed"
 	CodeTooMany          = "too-many"
+	CodeSelectionClosed  = "selection-closed"
+	CodeTooMany          = "too-many"
 )

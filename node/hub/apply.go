@@ -31,6 +31,9 @@ func (c *Core) applied(now time.Time, in Applied) {
 
 func (c *Core) message(now time.Time, in Applied) {
 	env, ref := in.Env, Ref{in.Record.Log, in.Record.Seq}
+	if selection(env.Intent) && !c.selectionSeen(ref, env, time.UnixMilli(in.Record.Wall)) {
+		return // nobody but an asker's home asks for it or ends its questions
+	}
 	c.out(Copy{Ref: ref, Env: env})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
 	if env.To == "" {
@@ -56,12 +59,21 @@ func (c *Core) message(now time.Time, in Applied) {
 		}
 		return
 	}
+	if selection(env.Intent) {
+		if r := c.selectionArrived(env); r != nil {
+			c.receipts.add(protocol.Refused, a.bind.Agent, r.Code, c.receiptScope(ref), ref)
+			return
+		}
+	}
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	if a.box.full(size(env)) {
 		c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(ref), ref)
 		return
 	}
 	c.deliverHere(now, a, ref, env, c.receiptScope(ref))
+	if selection(env.Intent) {
+		c.selectionSaid(now, env, ref)
+	}
 }
 
 // outsiderMay decides again what an outside member's own node let in: nobody inside has looked at it yet.

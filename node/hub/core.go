@@ -18,6 +18,9 @@ type Core struct {
 	boards map[ConnID]bool
 	waits  map[Token]protocol.AgentID // folded id
 
+	prompts      map[promptKey]*prompt
+	promptsEnded []promptKey // oldest first, promptsKeptMax at most
+
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready
 	marks   map[protocol.LogID]uint64 // of our logs: what another inside node has
@@ -80,7 +83,9 @@ type Boot struct {
 	Binds   []protocol.BindBody
 	Unread  map[protocol.AgentID][]Letter // of agents at home here, oldest first
 	Pending []Pending
-	Seqs    map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
+	// Selections are the questions to people and their ends, oldest first: clocks go on where they were.
+	Selections []Selected
+	Seqs       map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
 }
 
 // Letter is one unread message of an inbox.
@@ -113,6 +118,7 @@ func New(b Boot) *Core {
 		boards:  map[ConnID]bool{},
 		waits:   map[Token]protocol.AgentID{},
 		pending: map[Ref]*sent{},
+		prompts: map[promptKey]*prompt{},
 		fresh:   map[protocol.Digest]Seen{},
 		marks:   map[protocol.LogID]uint64{},
 		author:  newAuthor(b.Self, b.Start, b.Clock),
@@ -139,6 +145,9 @@ func New(b Boot) *Core {
 	for _, p := range b.Pending {
 		c.pending[p.Ref] = &sent{from: p.From, to: p.To, id: p.ID, at: p.At}
 		c.due(p.At.Add(protocol.QueuedNoticeAfter))
+	}
+	for _, s := range b.Selections {
+		c.selectionSeen(s.Ref, s.Env, s.At)
 	}
 	return c
 }
@@ -276,6 +285,7 @@ func (c *Core) tick(now time.Time) {
 			c.out(QueuedNotice{Ref: ref, Sender: s.from, Target: s.to, ID: s.id, Since: s.at})
 		}
 	}
+	c.tickSelections(now)
 	for _, a := range c.agents {
 		if a.box != nil {
 			c.tickBox(now, a)

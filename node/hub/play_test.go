@@ -62,6 +62,7 @@ type stage struct {
 	conns map[string]ConnID
 	who   map[ConnID]string
 	seqs  map[protocol.LogID]uint64
+	asked []Selected
 	last  ConnID
 	toks  Token
 }
@@ -116,6 +117,9 @@ func (s *stage) settle(out *strings.Builder) {
 			s.envs[ref] = d.Env
 			if _, ok := s.seen[d.Env.Identity()]; !ok {
 				s.seen[d.Env.Identity()] = Seen{d.Env.Content(), ref}
+			}
+			if selection(d.Env.Intent) {
+				s.asked = append(s.asked, Selected{ref, d.Env, time.UnixMilli(d.Record.Wall)})
 			}
 			fmt.Fprintf(out, "  log %s msg %s\n", s.ref(ref), d.Env.ID)
 		case protocol.KindReceipts:
@@ -237,6 +241,12 @@ func (s *stage) do(t *testing.T, w []string) {
 		role := protocol.Role(w[2])
 		all[s.peer(w[1])] = Member{Name: w[1], Role: role, Inside: role.Inside()}
 		s.core.Step(s.now, Members{all})
+	case "restart": // the process ends and begins anew, with what the journal holds
+		b := Boot{Self: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Members: s.core.members, Term: s.core.term, Selections: s.asked, Seqs: s.core.author.seqs}
+		for _, a := range s.core.agents {
+			b.Binds = append(b.Binds, a.bind)
+		}
+		s.core = New(b)
 	case "from": // from PEER KIND …: a record of another node
 		s.foreign(w)
 	case "fill": // fill AGENT N: so many messages
@@ -305,6 +315,12 @@ func (s *stage) foreign(w []string) {
 	case "say": // from PEER say FROM TO INTENT ID [VALUE]
 		env := s.envelope(append([]string{"say"}, w[3:]...))
 		env.From = protocol.AgentID(w[3])
+		switch w[3] {
+		case "person":
+			env.From, env.Source = "", protocol.SourceBoard
+		case "server":
+			env.From, env.Source = "", protocol.SourceServer
+		}
 		rec.Kind, in.Env = protocol.KindMessage, &env
 		s.envs[Ref{log, rec.Seq}] = &env
 		if old, ok := s.seen[env.Identity()]; ok {

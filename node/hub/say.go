@@ -14,7 +14,12 @@ import (
 func (c *Core) say(now time.Time, in Say) {
 	env := in.Env
 	from := c.stamp(now, &env, in)
-	if env.To == "" {
+	if selection(env.Intent) {
+		if r := c.routeSelection(&env); r != nil {
+			c.refuse(in, &env, r)
+			return
+		}
+	} else if env.To == "" {
 		c.route(&env)
 	}
 	if old, ok := c.repeat(&env, in.Seen); ok {
@@ -52,6 +57,9 @@ func (c *Core) say(now time.Time, in Say) {
 			c.pending[ref] = &sent{from: env.From, to: env.To, id: env.ID, at: now}
 			c.due(now.Add(protocol.QueuedNoticeAfter))
 		}
+	}
+	if selection(env.Intent) {
+		c.selectionSaid(now, &env, ref)
 	}
 }
 
@@ -120,6 +128,11 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 				string(env.From), c.nodeName(other.bind.Home))
 		}
 	}
+	if selection(env.Intent) {
+		if r := c.admitSelection(env); r != nil {
+			return r
+		}
+	}
 	if env.To == "" {
 		return nil
 	}
@@ -135,7 +148,8 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	if r := roles.MayReach(c.self, c.inside(), target.bind.Home, c.nodeRole(target.bind.Home).Inside()); r != nil {
 		return r
 	}
-	if r := roles.May(env.FromRole, env.Intent, c.role(target)); r != nil {
+	own := env.Intent == selectionAnswer && env.From == "" && target.bind.Home == c.self // an outside node's person answers its own agents
+	if r := roles.May(env.FromRole, env.Intent, c.role(target)); r != nil && !own {
 		return r
 	}
 	if env.Intent == protocol.Delegate {
