@@ -30,12 +30,15 @@ const readme = "../../../../README.md"
 // patience is for what has no promised time, on a busy machine.
 const patience = 60 * time.Second
 
+var builtIn string // set by built
+
 // built is the program, made once for all tests here.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "aster-firstrun-")
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	path := filepath.Join(dir, "aster")
 	if runtime.GOOS == "windows" {
 		path += ".exe"
@@ -49,8 +52,8 @@ var built = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := built(); code == 0 && err == nil && os.Getenv("ASTER_KEEP") == "" {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn) // a temporary folder; the system clears what is left
 	}
 	os.Exit(code)
 }
@@ -82,7 +85,13 @@ const lastLine = "Ctrl-C stops everything and removes its files"
 // show starts the demo and returns when it said its last line.
 func show(t *testing.T) *shown {
 	t.Helper()
-	s := &shown{path: aster(t), own: t.TempDir(), more: make(chan string, 100)}
+	return showIn(t, t.TempDir())
+}
+
+// showIn is show for a user whose folder is own.
+func showIn(t *testing.T, own string) *shown {
+	t.Helper()
+	s := &shown{path: aster(t), own: own, more: make(chan string, 100)}
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
