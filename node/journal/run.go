@@ -42,6 +42,7 @@ func (j *Journal) Run(ctx context.Context) error {
 	defer rest.Stop()
 	index := time.NewTimer(indexAfter) // what a former process left
 	defer index.Stop()
+	held := int64(0) // pages that a query under way kept from being moved, when that was last tried
 	x := indexing{j: j, grew: time.Now()}
 	for {
 		select {
@@ -52,10 +53,16 @@ func (j *Journal) Run(ctx context.Context) error {
 		case <-j.grew:
 			calm.Reset(calmAfter)
 			x.grown(index)
-			if j.walPages.Load() >= walPagesBusy {
+			if n := j.walPages.Load(); n >= walPagesBusy && n-held >= walPagesBusy/4 {
 				if err := j.moveWAL(); err != nil {
 					return err
 				}
+				if err := j.restWAL(); err != nil {
+					return err
+				}
+				held = j.walPages.Load()
+			} else if n < held {
+				held = 0
 			}
 		case <-j.search.wanted:
 			x.all(ctx)
@@ -141,6 +148,28 @@ func (j *Journal) moveWAL() error {
 		return nil // the log stays, and commits go on at its end
 	}
 	return fmt.Errorf("move the write-ahead log: %w", err)
+}
+
+// restWAL moves what was committed while moveWAL worked, so that the next commit begins the file anew. Under load it
+// would otherwise never be empty, and grow, and each commit that makes it longer syncs slower than one that writes
+// over it.
+func (j *Journal) restWAL() error {
+	j.wmu.Lock()
+	defer j.wmu.Unlock()
+	if j.closed.Load() || j.failed != nil || j.walPages.Load() == 0 {
+		return nil
+	}
+	logged, moved, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	switch {
+	case err == nil:
+		if logged == moved {
+			j.walPages.Store(0)
+		}
+	case !errors.Is(err, sqlite3.BUSY) && !isFull(err):
+		j.failed = fmt.Errorf("move the write-ahead log: %w", j.suspect(err))
+		return j.failed
+	}
+	return nil
 }
 
 // boundWAL is moveWAL by the writer itself, when the log has grown to its bound. Called with wmu held.
