@@ -254,7 +254,11 @@ func searchCommand(a *app) *cobra.Command {
 				a.talk("nothing found")
 			}
 			for _, m := range found {
-				a.say("%s", messageLine(m, false))
+				line := messageLine(m, false)
+				if text := shorten(clean(m.Text), 100); m.Envelope.Intent == protocol.Delegate && text != "" {
+					line += "  " + text // what was looked for stands there, which a tail leaves to the task's own lines
+				}
+				a.say("%s", line)
 			}
 			return nil
 		},
