@@ -25,9 +25,11 @@ type Config struct {
 
 	// Keeper is the argv that runs the worker's keeper; empty: this program with the argument keeper.
 	Keeper []string
-	// BoardListener, when set, is used instead of opening Board (tests, socket activation).
+	// BoardListener, when set, is used instead of opening Board (socket activation, ListenBeside, tests).
 	BoardListener net.Listener
-	Log           *slog.Logger
+	// LockWait is how long to wait for another process to let go of the home; 0: not at all, Run returns *RunningError.
+	LockWait time.Duration
+	Log      *slog.Logger
 	// Ready is called once, when the node serves.
 	Ready func(api.Ready)
 

@@ -39,7 +39,7 @@ import (
 // *RunningError when another process holds the home, and *protocol.Refusal when an invite is refused.
 func Run(ctx context.Context, cfg Config) (err error) {
 	cfg.fill()
-	h, err := openHome(cfg.Home)
+	h, err := openHomeWithin(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -541,6 +541,9 @@ func (n *Node) openBoard() (net.Listener, error) {
 				n.warnings.set("board", fmt.Sprintf("board port %s is taken: using %s from now on", m.Board, ln.Addr()))
 			}
 			m.Board = ln.Addr().String()
+		}
+		if err := share(ln); err != nil {
+			n.log.Info("aster up --replace will close the port for a moment", "err", err)
 		}
 		n.boardURL = "http://" + ln.Addr().String()
 		return ln, n.home.saveMesh()

@@ -22,6 +22,7 @@ type app struct {
 	homeFrom  string // --home, ASTER_HOME or default
 	json      bool
 	following bool // the command goes on until it is interrupted, which is then no failure
+	replacing bool // up takes the place of the node that runs
 	usageHint string
 }
 

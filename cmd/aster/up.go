@@ -21,8 +21,8 @@ import (
 
 // upOptions are the flags of up that are no settings.
 type upOptions struct {
-	detach, leave bool
-	join          string
+	detach, replace, leave bool
+	join                   string
 }
 
 func upCommand(a *app) *cobra.Command {
@@ -34,6 +34,7 @@ func upCommand(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.detach, "detach", "d", false, "return when it is ready and leave it running")
+	f.BoolVar(&o.replace, "replace", false, "take the place of the node that runs here; its port stays open (on Windows it is stopped first)")
 	f.StringVar(&o.join, "join", "", `invite of the mesh to join, or "-" to read it from stdin, hidden`)
 	f.BoolVar(&o.leave, "leave", false, "with --join: leave the mesh that this node is the only member of")
 	for _, s := range settings {
@@ -59,8 +60,17 @@ func (a *app) up(cmd *cobra.Command, o upOptions) error {
 	if err != nil {
 		return err
 	}
-	if pid, ok := a.running(ctx); ok {
-		return a.already(pid, o.join != "")
+	a.replacing = o.replace
+	if !o.replace {
+		if pid, ok := a.running(ctx); ok {
+			return a.already(pid, o.join != "")
+		}
+	}
+	if cfg.BoardListener, err = inherited(); err != nil {
+		return err
+	}
+	if cfg.BoardListener != nil && o.detach {
+		return usage("the service manager gave a socket to this process, which --detach would leave: run aster up without --detach")
 	}
 	if cfg.Join, err = a.invite(o.join); err != nil {
 		return err
@@ -140,6 +150,11 @@ func (a *app) serve(ctx context.Context, cfg node.Config, ready func(api.Ready) 
 	came := make(chan api.Ready, 1)
 	cfg.Ready = func(r api.Ready) { came <- r }
 	ended := make(chan error, 1)
+	if a.replacing {
+		if err := a.takePlace(ctx, &cfg); err != nil {
+			return err
+		}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { ended <- a.runNode(ctx, cfg) }()
