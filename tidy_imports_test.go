@@ -18,12 +18,13 @@ var mayImport = map[string][]string{
 	"protocol/meshwire": {"protocol"},
 
 	"roles":               {"protocol"},
+	"roles/keys":          {"protocol"},
 	"roles/member":        {"protocol"},
 	"roles/worker":        {"protocol", "protocol/api", "roles/worker/keeper", "roles/worker/repo"},
 	"roles/worker/keeper": {"protocol", "protocol/api", "roles/worker/repo"},
 	"roles/worker/repo":   {"protocol", "protocol/api"},
 
-	"board":     {"protocol", "protocol/api", "roles", "roles/member"},
+	"board":     {"protocol", "protocol/api", "roles", "roles/keys", "roles/member"},
 	"board/web": {"protocol", "protocol/api"},
 
 	"node/bridge":  {"protocol"},
@@ -34,7 +35,7 @@ var mayImport = map[string][]string{
 	"node/mesh":    {"protocol"},
 	"node/replica": {"protocol"},
 	"node": {"board", "board/web", "node/bridge", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica",
-		"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/member", "roles/worker"},
+		"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/keys", "roles/member", "roles/worker"},
 
 	"cmd/aster": {"cmd/aster/internal/bench", "cmd/aster/internal/client", "cmd/aster/internal/demo", "node",
 		"protocol", "protocol/api", "roles/worker/keeper", "roles/worker/repo", "spec", "spec/check"},
@@ -133,7 +134,7 @@ func checkOwners(s *source) []finding {
 }
 
 // standardOnly are the packages that need no module at all.
-var standardOnly = []string{"protocol", "protocol/api", "protocol/asterism", "roles", "roles/member", "node/hub", "node/replica", "board"}
+var standardOnly = []string{"protocol", "protocol/api", "protocol/asterism", "roles", "roles/keys", "roles/member", "node/hub", "node/replica", "board"}
 
 func checkStandard(s *source) []finding {
 	if s.test() || !slices.Contains(standardOnly, s.dir()) {
@@ -186,7 +187,7 @@ func importSet(s *source) map[string]bool {
 }
 
 // pure are the packages that decide and never act. What they need of the world comes in as arguments.
-var pure = []string{"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/member", "node/hub", "node/replica", "board"}
+var pure = []string{"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/keys", "roles/member", "node/hub", "node/replica", "board"}
 
 // impure are imports that bring the world in.
 var impure = []string{"context", "crypto/rand", "embed", "io/fs", "io/ioutil", "log", "math/rand", "net", "os", "path/filepath", "runtime",

@@ -294,3 +294,36 @@ func TestDecisionsHaveTheirThreeParts(t *testing.T) {
 		}
 	}
 }
+
+// TestPapersPointSomewhere: a link to a file of this repository leads to one.
+func TestPapersPointSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	for _, s := range tree(t) {
+		if path.Ext(s.path) != ".md" {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(s.text, -1) {
+			if to := m[1]; !strings.Contains(to, "://") {
+				if _, err := os.Stat(path.Join(s.dir(), to)); err != nil {
+					t.Errorf("%s points to %s, which is not there", s.path, to)
+				}
+			}
+		}
+	}
+}
+
+// TestCIRunsWhatTheReadmeSays keeps CI's last step the very command that a reader is told to type.
+func TestCIRunsWhatTheReadmeSays(t *testing.T) {
+	readme, err1 := os.ReadFile("README.md")
+	ci, err2 := os.ReadFile(".ci/run")
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	const command = "go test ./..."
+	if !strings.Contains(string(readme), "\n$ "+command+"\n") {
+		t.Errorf("README.md does not tell its reader to type %q", command)
+	}
+	if !strings.Contains(string(ci), "\nstep \"tests\" "+command+"\n") {
+		t.Errorf(".ci/run does not run %q as its tests", command)
+	}
+}
