@@ -79,6 +79,4 @@ const (
 	CodeAmbiguousID      = "ambiguous-id"
 	CodeSelectionClosed  = "selection-closed"
 	CodeTooMany          = "too-many"
-	CodeSelectionClosed  = "selection-closed"
-	CodeTooMany          = "too-many"
 )
