@@ -21,10 +21,9 @@ const (
 // longFiles and longFuncs are the exceptions, each with its argument. The number is what it may have and may only fall:
 // an exception that is no longer needed fails the test.
 var longFiles = map[string]int{
-	"node/run.go":            730, // one start in order, from the home to the run group; to be cut where joining ends
-	"node/peers.go":          415, // frames of peers, one function each
-	"node/work.go":           425, // what a runner's life costs the loop; to be cut where its reports begin
-	"node/link/link_test.go": 523, // one story a function over one pipe
+	"node/peers.go":                            415, // frames of peers, one function each
+	"node/work.go":                             425, // what a runner's life costs the loop; to be cut where its reports begin
+	"node/link/link_test.go":                   523, // one story a function over one pipe
 	"cmd/aster/internal/demo/firstrun_test.go": 480, // the reader of transcripts beside the one that types them
 	"node/mesh/hostile_test.go":                444, // one attack a function over one host
 }

@@ -1,0 +1,210 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// foldBoard reads the board's checkpoint and the tail after it. clock is the greatest hybrid time of the tail.
+func foldBoard(store *journal.Journal, id member.MeshID, log *slog.Logger) (*board.State, uint64, error) {
+	st := board.New(id)
+	pos, raw, ok, err := store.Checkpoint(boardCheckpoint)
+	if err != nil {
+		return nil, 0, fmt.Errorf("checkpoint of the board: %w", err)
+	}
+	if ok {
+		if st2, err := board.Decode(raw); err == nil && st2.Roster().Mesh() == id {
+			st = st2
+		} else {
+			log.Warn("the board's checkpoint is not usable: it is folded anew", "err", err)
+			pos = 0
+		}
+	}
+	for again := true; again; {
+		again = false
+		for {
+			page, err := store.Since(pos, 2000)
+			if err != nil {
+				return nil, 0, fmt.Errorf("read journal: %w", err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for i := range page {
+				if err := st.Apply(&page[i].Record, nil); err != nil {
+					log.Error("record not folded", "pos", page[i].Pos, "err", err)
+				}
+				pos = page[i].Pos
+			}
+		}
+		if st.Stale() {
+			st, pos, again = st.Restart(), 0, true
+		}
+	}
+	return st, pos, nil
+}
+
+// openLoop restores what the loop owns from the store.
+func (n *Node) openLoop() error {
+	st, pos, err := foldBoard(n.store, member.MeshID(n.home.mesh.Mesh), n.log)
+	if err != nil {
+		return err
+	}
+	heads, err := n.store.Heads()
+	if err != nil {
+		return fmt.Errorf("read heads: %w", err)
+	}
+	clock := protocol.HLCAt(time.Now())
+	for _, h := range heads {
+		if rec, ok, err := n.store.At(h.Log, h.Seq); err == nil && ok {
+			clock = max(clock, rec.Record.At)
+		}
+	}
+	if chain, err := member.ParseChain(n.home.mesh.Chain); err == nil {
+		clock = max(clock, chain[0].Cert.Lifts) // logs that begin before the revocation it lifts would count nowhere
+	}
+	n.startID = protocol.Start{At: clock + 1, Rand: randomNumber()}
+	l := &loop{
+		n: n, log: n.log.With("part", "loop"), jobs: make(chan func(), jobsMax), now: time.Now(), store: n.store, board: st,
+		chain: map[protocol.LogID]protocol.Hash{}, from: map[protocol.LogID]protocol.PeerID{}, fresh: map[protocol.LogID][]protocol.Record{},
+		tokens: map[hub.Token]func(hub.Told){}, tierWait: map[hub.Ref][]tierWaiter{}, sockets: map[hub.ConnID]*socket{},
+		enc: asterism.NewEncoder(func() string { return "evt_" + string(newID()) }), peers: map[protocol.PeerID]*peerState{},
+		lastSeen: map[protocol.PeerID]time.Time{}, addrs: map[protocol.PeerID]meshwire.Addrs{}, live: map[protocol.PeerID]*liveQueue{}, heardNames: names{},
+		pos: pos, savedAt: pos, saved: time.Now(),
+	}
+	n.loop = l
+	if err := l.restore(heads, clock); err != nil {
+		return err
+	}
+	saved, err := n.store.ValuesWithPrefix(keyAddrs)
+	if err != nil {
+		return fmt.Errorf("read addresses: %w", err)
+	}
+	for _, raw := range saved {
+		var a meshwire.Addrs
+		if json.Unmarshal(raw, &a) == nil && a.Verify() == nil {
+			l.addrs[a.Peer] = a
+		}
+	}
+	l.foundingRecords()
+	l.membersDirty = true
+	return nil
+}
+
+// restore makes hub and replica from what is durable.
+func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
+	boot, err := l.n.boot(l.board, clock)
+	if err != nil {
+		return err
+	}
+	boot.Seqs = map[protocol.Scope]uint64{}
+	var held []replica.Head
+	for _, h := range heads {
+		held = append(held, replica.Head{Log: h.Log, Seq: h.Seq, Hash: h.Hash})
+		if h.Log.Peer == l.n.home.peer && h.Log.Start == l.n.startID {
+			boot.Seqs[h.Log.Scope], l.chain[h.Log] = h.Seq, h.Hash
+		}
+	}
+	l.core = hub.New(boot)
+	l.rep = replica.New(l.n.home.peer, held, l.n.maySee)
+	for _, h := range held {
+		if bound := l.roster().Bound(h.Log); bound != member.NoBound {
+			l.rep.Cut(h.Log, bound)
+		}
+	}
+	return nil
+}
+
+func randomNumber() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // crypto/rand never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// foundingRecords are the first of a mesh: its founder's membership, and the first term. A founder that died before
+// they were durable writes them at its next start.
+func (l *loop) foundingRecords() {
+	m := &l.n.home.mesh
+	if m.Inviter != "" {
+		return
+	}
+	if _, ok := l.roster().Member(l.n.home.peer); !ok {
+		l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindMember, Body: protocol.EncodeBody(
+			protocol.MemberBody{Peer: l.n.home.peer, Name: m.Name, Role: protocol.RoleLocal, Chain: m.Chain, Addrs: l.n.mesh.Addrs()})})
+	}
+	if l.roster().Term().Number == 0 {
+		l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindTerm, Body: protocol.EncodeBody(
+			protocol.TermBody{Number: 1, Peer: l.n.home.peer, Agent: protocol.AgentID(l.n.cfg.Agent)})})
+	}
+}
+
+// boot is what the hub starts from.
+func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
+	b := hub.Boot{Self: n.home.peer, Start: n.startID, Clock: clock, Members: map[protocol.PeerID]hub.Member{}, Term: st.Roster().Term(), Unread: map[protocol.AgentID][]hub.Letter{}}
+	for p, m := range n.loop.known() {
+		b.Members[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked}
+	}
+	var err error
+	if b.Selections, err = n.selections(); err != nil {
+		return b, err
+	}
+	for _, a := range st.Agents() {
+		role := a.Role
+		if role == protocol.RoleMain {
+			role = protocol.RoleLocal
+		}
+		b.Binds = append(b.Binds, protocol.BindBody{Agent: a.ID, Home: a.Home, Since: a.Since, Name: a.Name, Role: role, Client: a.Client})
+		if a.Home != n.home.peer {
+			continue
+		}
+		rows, err := n.store.Inbox(a.ID, journal.InboxQuery{})
+		if err != nil {
+			return b, fmt.Errorf("read inbox of %s: %w", a.ID, err)
+		}
+		for i := range rows {
+			m := &rows[i].Message
+			l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, At: time.UnixMilli(m.Wall),
+				Bytes: len(m.Envelope.Value) + 256, Wakes: protocol.Wakes(&m.Envelope, a.ID)}
+			for _, t := range m.Tiers {
+				l.Given = l.Given || t.Tier == hub.Given
+			}
+			b.Unread[a.ID] = append(b.Unread[a.ID], l)
+		}
+		if err := n.pending(&b, a.ID); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// pending lists an agent's messages that no home has confirmed yet.
+func (n *Node) pending(b *hub.Boot, agent protocol.AgentID) error {
+	out, err := n.store.Outbox(agent, false, outboxRowsMax)
+	if err != nil {
+		return fmt.Errorf("read outbox of %s: %w", agent, err)
+	}
+	for i := range out {
+		m := &out[i]
+		taken := m.Envelope.To == "" || m.Log.Peer != n.home.peer
+		for _, t := range m.Tiers {
+			taken = taken || t.Tier == protocol.Persisted || t.Tier == protocol.Processed || t.Tier == protocol.Refused
+		}
+		if !taken {
+			b.Pending = append(b.Pending, hub.Pending{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, From: agent, To: m.Envelope.To, ID: m.Envelope.ID, At: time.UnixMilli(m.Wall)})
+		}
+	}
+	return nil
+}
