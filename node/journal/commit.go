@@ -120,6 +120,9 @@ func (j *Journal) install(t *transaction) {
 	for _, r := range t.earlyGone {
 		delete(j.early, r)
 	}
+	for ref, at := range t.fresh {
+		j.places.put(ref, at)
+	}
 	j.unmeasured += t.bytes
 	select {
 	case j.grew <- struct{}{}:
@@ -134,6 +137,8 @@ type transaction struct {
 	next  uint64
 	logs  map[protocol.LogID]*logState // touched logs as they will be
 	bytes int64
+
+	fresh map[msgRef]place // messages of this transaction
 
 	earlyAdded, earlyGone []msgRef
 }

@@ -16,6 +16,7 @@ func (j *Journal) readHeads() error {
 	c := j.writer
 	clear(j.logs)
 	clear(j.rows)
+	j.places = places{}
 	var bad error
 	err := c.each("SELECT id, name, seq, hash FROM logs", nil, func(s *sqlite3.Stmt) bool {
 		id, err := protocol.ParseLogID(s.ColumnText(1))

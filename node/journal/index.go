@@ -24,12 +24,13 @@ func (t *transaction) putMessage(pos uint64, l *logState, r *protocol.Record, en
 	if err != nil {
 		return fmt.Errorf("file message %s seq %d: %w", l.text, r.Seq, err)
 	}
+	ref := msgRef{l.row, r.Seq}
+	t.placed(ref, place{pos: pos, bytes: int64(len(r.Body)), target: fold(env.To)})
 	id, content := env.Identity(), env.Content()
 	err = t.c.exec("INSERT INTO identities VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING", id[:], content[:], l.row, r.Seq, pos)
 	if err != nil {
 		return fmt.Errorf("identity of %s seq %d: %w", l.text, r.Seq, err)
 	}
-	ref := msgRef{l.row, r.Seq}
 	if !t.j.early[ref] {
 		return nil
 	}
@@ -62,25 +63,51 @@ func (t *transaction) settle(pos uint64, tier protocol.Tier) error {
 	return t.c.exec("UPDATE msgs SET state=2 WHERE pos=? AND state=0", pos)
 }
 
-// find returns the position of a message, 0 if it is not here.
-func (t *transaction) find(row int64, seq uint64) (pos uint64, err error) {
-	n, err := t.c.number("SELECT pos FROM records WHERE log=? AND seq=?", row, seq)
-	return uint64(n), err
+// find returns where a record is, 0 if it is not here. What is new is known without asking the database.
+func (t *transaction) find(ref msgRef) (place, error) {
+	if p, ok := t.fresh[ref]; ok {
+		return p, nil
+	}
+	if p, ok := t.j.places.get(ref); ok {
+		return p, nil
+	}
+	var p place
+	_, err := t.c.one("SELECT r.pos, length(r.body), m.target FROM records r LEFT JOIN msgs m ON m.pos=r.pos WHERE r.log=? AND r.seq=?", []any{ref.log, ref.seq},
+		func(s *sqlite3.Stmt) { p = place{uint64(s.ColumnInt64(0)), s.ColumnInt64(1), s.ColumnText(2)} })
+	return p, err
 }
 
 func (t *transaction) putInbox(p *InboxPut) error {
-	l := t.log(p.Log)
-	var pos, bytes int64
-	_, err := t.c.one("SELECT pos, length(body) FROM records WHERE log=? AND seq=? AND kind='msg'", []any{l.row, p.Seq},
-		func(s *sqlite3.Stmt) { pos, bytes = s.ColumnInt64(0), s.ColumnInt64(1) })
-	if err != nil {
-		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+	ref := msgRef{t.log(p.Log).row, p.Seq}
+	at, fresh := t.fresh[ref]
+	if !fresh {
+		_, err := t.c.one("SELECT pos, length(body) FROM records WHERE log=? AND seq=? AND kind='msg'", []any{ref.log, ref.seq},
+			func(s *sqlite3.Stmt) { at = place{pos: uint64(s.ColumnInt64(0)), bytes: s.ColumnInt64(1)} })
+		if err != nil {
+			return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+		}
 	}
-	if pos == 0 {
+	if at.pos == 0 {
 		return fmt.Errorf("%w: %s seq %d for %s", ErrUnknownMessage, p.Log, p.Seq, p.Agent)
 	}
 	key, state, reason := fold(p.Agent), stateOpen, ""
-	if err := t.c.each("SELECT tier, reason FROM tiers WHERE log=? AND seq=? AND key IN (?, '')", []any{l.row, p.Seq, key},
+	if !fresh || t.j.early[ref] { // else nobody has spoken of it yet
+		var err error
+		if state, reason, err = t.inboxState(ref, key); err != nil {
+			return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+		}
+	}
+	err := t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", key, at.pos, string(p.Agent), at.bytes, state, reason)
+	if err != nil {
+		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+	}
+	return nil
+}
+
+// inboxState is what the tiers of a message say of an agent's row.
+func (t *transaction) inboxState(ref msgRef, key string) (state int, reason string, err error) {
+	state = stateOpen
+	err = t.c.each("SELECT tier, reason FROM tiers WHERE log=? AND seq=? AND key IN (?, '')", []any{ref.log, ref.seq, key},
 		func(s *sqlite3.Stmt) bool {
 			switch protocol.Tier(s.ColumnText(0)) {
 			case protocol.Processed:
@@ -90,14 +117,8 @@ func (t *transaction) putInbox(p *InboxPut) error {
 				state, reason = stateDead, s.ColumnText(1)
 			}
 			return true
-		}); err != nil {
-		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
-	}
-	err = t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", key, pos, string(p.Agent), bytes, state, reason)
-	if err != nil {
-		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
-	}
-	return nil
+		})
+	return state, reason, err
 }
 
 func (t *transaction) putTier(p *TierPut) error {
@@ -107,15 +128,14 @@ func (t *transaction) putTier(p *TierPut) error {
 			return err
 		}
 	}
-	pos, err := t.find(l.row, p.Seq)
+	ref := msgRef{l.row, p.Seq}
+	at, err := t.find(ref)
 	if err != nil {
 		return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
 	}
-	key := fold(p.Agent)
-	if key == "" && pos != 0 {
-		if _, err := t.c.one("SELECT target FROM msgs WHERE pos=?", []any{pos}, func(s *sqlite3.Stmt) { key = s.ColumnText(0) }); err != nil {
-			return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
-		}
+	pos, key := at.pos, fold(p.Agent)
+	if key == "" {
+		key = at.target
 	}
 	err = t.c.exec("INSERT INTO tiers VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", l.row, p.Seq, key, string(p.Tier),
 		string(p.Agent), uint64(p.At), p.Wall, string(p.By), p.Reason)
@@ -126,7 +146,6 @@ func (t *transaction) putTier(p *TierPut) error {
 		return nil
 	}
 	if pos == 0 {
-		ref := msgRef{l.row, p.Seq}
 		t.earlyAdded = append(t.earlyAdded, ref)
 		return t.c.exec("INSERT INTO tiers_early VALUES(?,?) ON CONFLICT DO NOTHING", ref.log, ref.seq)
 	}

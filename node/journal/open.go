@@ -109,6 +109,7 @@ type Journal struct {
 	writer     *conn
 	next       uint64          // position of the next record
 	failed     error           // the first final error; every later commit repeats it
+	places     places          // of the newest messages
 	early      map[msgRef]bool // messages not here yet that receipts already speak of
 	dbBytes    int64           // of the files when last measured
 	walFile    int64

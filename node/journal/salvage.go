@@ -236,11 +236,11 @@ func (s *salvager) putInbox(t *transaction, p inboxRow) error {
 		s.j.log.Warn("an inbox row of the damaged store points nowhere", "agent", p.agent, "err", err)
 		return nil
 	}
-	pos, err := t.find(ref.log, ref.seq)
-	if err != nil || pos == 0 {
+	at, err := t.find(ref)
+	if err != nil || at.pos == 0 {
 		return err
 	}
-	return t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", fold(p.agent), pos, string(p.agent), p.bytes, p.state, p.reason)
+	return t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", fold(p.agent), at.pos, string(p.agent), p.bytes, p.state, p.reason)
 }
 
 // walFrames counts the frames of the write-ahead log at path that belong to its newest generation, whole or not. The
