@@ -119,7 +119,6 @@ type way struct {
 	next     int64
 	arrived  chan arrival // capacity windowMax: a message is at its recipient
 	acked    chan int64   // capacity windowMax: the sender has heard that it was processed
-	closing  error
 }
 
 type arrival struct {
