@@ -27,11 +27,12 @@ type survival struct {
 
 	messages []protocol.MsgID // all that were logged, in order
 	tasks    []protocol.MsgID
+	struck   int // blows that also ended the runs
 }
 
 // TestKillAtEveryInstant is acceptance 3: kill -9 of either node at seeded instants before, during and after delivery.
 func TestKillAtEveryInstant(t *testing.T) {
-	instants := 20
+	instants := 24
 	if long {
 		instants = 100
 	}
@@ -50,7 +51,7 @@ func newSurvival(t *testing.T, seed uint64) *survival {
 	dir := t.TempDir()
 	s.starts, s.ends = filepath.Join(dir, "starts"), filepath.Join(dir, "ends")
 	script := fmt.Sprintf(`echo "$ASTER_TASK_ID $ASTER_TASK_ATTEMPT" >> %s; for i in 1 2 3; do echo step $i; sleep 0.1; done; echo "$ASTER_TASK_ID $ASTER_TASK_ATTEMPT" >> %s`, s.starts, s.ends)
-	config := fmt.Sprintf("[worker]\ncommand = [\"sh\", \"-c\", %s]\nslots = 4\n", quoted(script))
+	config := fmt.Sprintf("[worker]\ncommand = [\"sh\", \"-c\", %s]\nslots = %d\n", quoted(script), slots)
 	all := mesh(t, map[string]string{"bee": config}, "ada", "bee")
 	s.from, s.to = all[0], all[1]
 	s.bob = attach(s.to, "bob")
@@ -58,6 +59,8 @@ func newSurvival(t *testing.T, seed uint64) *survival {
 	s.from.knows("bee")
 	return s
 }
+
+const slots = 4 // runs at once
 
 func quoted(s string) string {
 	raw, _ := json.Marshal(s) // texts always encode; TOML reads the same escapes
@@ -88,6 +91,14 @@ var blows = []struct {
 		instant(time.Duration(s.rng.IntN(10)) * time.Millisecond)
 		s.from.kill()
 		s.from.up("")
+	}},
+	{"recipient killed with its runs", func(s *survival, ids []protocol.MsgID, task protocol.MsgID) {
+		s.speak(ids, task)
+		instant(time.Duration(s.rng.IntN(500)) * time.Millisecond)
+		s.to.kill()
+		s.to.tidyRuns()
+		s.struck++
+		s.to.up("")
 	}},
 	{"sender killed while it logs", func(s *survival, ids []protocol.MsgID, task protocol.MsgID) {
 		s.meanwhile(s.from, time.Duration(s.rng.IntN(20))*time.Millisecond, func() { s.speak(ids, task) })
@@ -230,6 +241,7 @@ func (s *survival) checkTasks() {
 		}
 		outcomes[string(task.State)]++
 		switch {
+		case task.State == api.TaskInterrupted && s.struck > 0 && starts[key] <= 1 && ends[key] == 0:
 		case starts[key] > 1:
 			s.t.Errorf("%s was started %d times", key, starts[key])
 		case starts[key] == 1 && (ends[key] != 1 || task.State != api.TaskDone):
@@ -238,7 +250,10 @@ func (s *survival) checkTasks() {
 			s.t.Errorf("%s is done and was never started", key)
 		}
 	}
-	s.t.Logf("outcomes: %v", outcomes)
+	if interrupted := outcomes[string(api.TaskInterrupted)]; interrupted > s.struck*slots {
+		s.t.Errorf("%d tasks are interrupted, %d blows ended at most %d runs each", interrupted, s.struck, slots)
+	}
+	s.t.Logf("outcomes: %v, %d blows ended runs", outcomes, s.struck)
 }
 
 // linesOf counts the lines of a file.
