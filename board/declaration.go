@@ -12,10 +12,11 @@ import (
 // declaredBytesMax is how much of a declaration the board holds itself; a larger one is read where it lies.
 const declaredBytesMax = 4 << 10
 
-// Declaration is the newest of one name that an agent made.
+// Declaration is the newest of one name, and of one role or seat, that an agent or, of charts, a person made.
 type Declaration struct {
 	From   protocol.AgentID `json:"from"`
 	Intent protocol.Intent  `json:"intent"`
+	Item   string           `json:"item,omitempty"` // the role of a RoleState, the seat of a SeatTelemetry
 	ID     protocol.MsgID   `json:"id"`
 	Wall   int64            `json:"wall"`
 	Value  json.RawMessage  `json:"value,omitempty"` // absent above 4 KiB: then it is in the record (Log, Seq)
@@ -28,20 +29,25 @@ type Declaration struct {
 type declarationKey struct {
 	agentKey
 	Intent protocol.Intent
+	Item   string
 }
 
 func (s *State) declare(at pos, wall int64, env *protocol.Envelope) {
-	key := declarationKey{agentKey{protocol.FoldAgentID(env.From), at.log.Peer}, env.Intent}
+	item := protocol.DeclaredItem(env.Intent, env.Value)
+	key := declarationKey{agentKey{protocol.FoldAgentID(env.From), at.log.Peer}, env.Intent, item}
 	if old := s.declarations[key]; old != nil && !old.at.before(at) {
 		return
 	}
-	d := &Declaration{From: env.From, Intent: env.Intent, ID: env.ID, Wall: wall, Log: at.log, Seq: at.seq, at: at}
+	d := &Declaration{From: env.From, Intent: env.Intent, Item: item, ID: env.ID, Wall: wall, Log: at.log, Seq: at.seq, at: at}
 	// Measured as records write it: an author still holds the sender's spelling, other nodes never saw it.
 	if value, err := json.Marshal(env.Value); err == nil && len(env.Value) > 0 && len(value) <= declaredBytesMax {
 		d.Value = value
 	}
 	s.declarations[key] = d
 }
+
+// Before says whether d was declared before o, in the order that all nodes agree on.
+func (d *Declaration) Before(o *Declaration) bool { return d.at.before(o.at) }
 
 // Declarations lists the newest of each agent and name, by agent, then name.
 func (s *State) Declarations() []Declaration {

@@ -178,7 +178,7 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 	case 6:
 		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.Cancel, Re: id()})
 	case 7:
-		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), Intent: protocol.Intent([]string{"OpsState", "RoleState", "CapabilityManifest"}[dice.IntN(3)]), Value: json.RawMessage(fmt.Sprintf(`{ "n" : %d, "t":"<&>" }`, dice.IntN(99)))})
+		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), Intent: protocol.Intent([]string{"OpsState", "RoleState", "CapabilityManifest"}[dice.IntN(3)]), Value: json.RawMessage(fmt.Sprintf(`{ "n" : %[1]d, "role":"r%[1]d", "t":"<&>" }`, dice.IntN(9)))})
 	case 8:
 		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.Intent([]string{"Request", "made-up", "other-made-up"}[dice.IntN(3)])})
 	case 9, 10:

@@ -189,7 +189,7 @@ func (s *State) message(ls *logState, at pos, wall int64, env *protocol.Envelope
 		s.report(at, wall, env)
 	case env.Intent == protocol.Cancel && env.To != "" && env.Re != "":
 		s.cancel(at, wall, env)
-	case info.Class == protocol.ClassDeclaration && env.From != "":
+	case info.Class == protocol.ClassDeclaration && (env.From != "" || env.Intent == "CorporateChart"):
 		s.declare(at, wall, env)
 	}
 }

@@ -181,6 +181,9 @@ func (n *Node) spill(ctx context.Context, env *protocol.Envelope) error {
 	if !json.Valid(env.Value) {
 		return protocol.Refuse(protocol.CodeBadFrame, "the value is not JSON", "")
 	}
+	if no := protocol.CheckDeclaration(env.Intent, env.From, env.Value); no != nil {
+		return no // the hub sees no content of blobs
+	}
 	ref, err := n.store.PutBlob(ctx, bytes.NewReader(env.Value), "")
 	if err != nil {
 		return err
@@ -200,6 +203,7 @@ func (l *loop) said(in hub.Say) hub.Say {
 			in.Parent = &m.Envelope
 		}
 	}
+	in.Declared = l.declared(&in.Env)
 	return in
 }
 

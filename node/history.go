@@ -28,6 +28,9 @@ func channels(newest []journal.Message) []asterism.Channel {
 	var out []asterism.Channel
 	for i := len(newest) - 1; i >= 0; i-- {
 		m := &newest[i]
+		if protocol.Lookup(m.Envelope.Intent).Class == protocol.ClassDeclaration {
+			continue // the newest of each stands beside the talk, and crowds none of it out (fault B20)
+		}
 		key := string(m.Envelope.From)
 		if key == "" {
 			key = string(m.Envelope.To)

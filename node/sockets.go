@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -223,6 +224,10 @@ func (s *socket) pass(f *asterism.Frame) {
 		}
 		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", what))
 		return
+	case name == "SeatTelemetry" && f.TargetAgentID == "":
+		s.live(f) // shown at once; the newest of a seat is kept now and then
+		s.kept(f, sender)
+		return
 	case f.Observation() || protocol.Lookup(name).Keeping == protocol.Live:
 		s.live(f)
 		return
@@ -264,7 +269,10 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 		s.refuse(f, no)
 		return
 	}
-	if err := s.n.spill(s.n.ctx, &env); err != nil {
+	if err := s.n.spill(s.n.ctx, &env); errors.As(err, &no) {
+		s.refuse(f, no)
+		return
+	} else if err != nil {
 		s.n.log.Error("large value not kept", "err", err)
 		s.refuse(f, protocol.Refuse(protocol.CodeDiskFull, "the value could not be stored", "send it again later"))
 		return
@@ -331,6 +339,7 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 			s.conn.Send(l.agentList())
 			s.seen = true
 		case asterism.SayHistory:
+			l.showDeclared(&history, s.session.Sender().ID)
 			if !history.Empty() {
 				s.conn.Send(l.enc.History(l.now, history))
 			}

@@ -20,6 +20,7 @@ type Core struct {
 
 	prompts      map[promptKey]*prompt
 	promptsEnded []promptKey // oldest first, promptsKeptMax at most
+	declared     map[declaredKey]*lastDeclared
 
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready
@@ -110,18 +111,19 @@ type Pending struct {
 // New makes a hub from what was stored.
 func New(b Boot) *Core {
 	c := &Core{
-		self:    b.Self,
-		members: b.Members,
-		term:    b.Term,
-		agents:  map[protocol.AgentID]*agent{},
-		conns:   map[ConnID]*conn{},
-		boards:  map[ConnID]bool{},
-		waits:   map[Token]protocol.AgentID{},
-		pending: map[Ref]*sent{},
-		prompts: map[promptKey]*prompt{},
-		fresh:   map[protocol.Digest]Seen{},
-		marks:   map[protocol.LogID]uint64{},
-		author:  newAuthor(b.Self, b.Start, b.Clock),
+		self:     b.Self,
+		members:  b.Members,
+		term:     b.Term,
+		agents:   map[protocol.AgentID]*agent{},
+		conns:    map[ConnID]*conn{},
+		boards:   map[ConnID]bool{},
+		waits:    map[Token]protocol.AgentID{},
+		pending:  map[Ref]*sent{},
+		prompts:  map[promptKey]*prompt{},
+		declared: map[declaredKey]*lastDeclared{},
+		fresh:    map[protocol.Digest]Seen{},
+		marks:    map[protocol.LogID]uint64{},
+		author:   newAuthor(b.Self, b.Start, b.Clock),
 	}
 	for scope, seq := range b.Seqs {
 		c.author.seqs[scope] = seq
@@ -286,6 +288,7 @@ func (c *Core) tick(now time.Time) {
 		}
 	}
 	c.tickSelections(now)
+	c.tickSeats(now)
 	for _, a := range c.agents {
 		if a.box != nil {
 			c.tickBox(now, a)

@@ -54,6 +54,8 @@ type Say struct {
 	Values map[string][]byte
 	// Parent is the envelope that Env.Re names, if the journal has it: the hop chain continues it.
 	Parent *protocol.Envelope
+	// Declared is what the board holds, for a RoleState or SeatTelemetry.
+	Declared Declared
 	// BindAs is the client word for a binding that this message makes (first use of the node's own agent).
 	BindAs string
 }

@@ -40,6 +40,11 @@ func (c *Core) say(now time.Time, in Say) {
 		from = c.bindHere(now, env.From, env.FromName, protocol.RoleLocal, in.BindAs)
 		env.FromRole = c.role(from)
 	}
+	declares := declaration(env.Intent) && env.To == ""
+	if declares && c.declares(now, &env, in) {
+		c.keep(in.Values)
+		return
+	}
 	scope := c.scopeTo(env.To)
 	if from != nil {
 		c.author.name(&c.ready, now, scope, from.bind)
@@ -48,8 +53,13 @@ func (c *Core) say(now time.Time, in Say) {
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	c.keep(in.Values)
 	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID})
-	c.out(Copy{Ref: ref, Env: &env, Except: in.Conn})
+	if !declares || env.Intent != "SeatTelemetry" || in.Conn == 0 { // a socket's telemetry was shown as it came
+		c.out(Copy{Ref: ref, Env: &env, Except: in.Conn})
+	}
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
+	if declares {
+		c.hasDeclared(now, &env, ref)
+	}
 	if env.To != "" {
 		if target := c.home(env.To); target != nil {
 			c.deliverHere(now, target, ref, &env, scope)
@@ -130,6 +140,11 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	}
 	if selection(env.Intent) {
 		if r := c.admitSelection(env); r != nil {
+			return r
+		}
+	}
+	if declaration(env.Intent) {
+		if r := c.admitDeclaration(env, in.Declared); r != nil {
 			return r
 		}
 	}
