@@ -180,6 +180,7 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 				Bytes: len(m.Envelope.Value) + 256, Wakes: protocol.Wakes(&m.Envelope, a.ID)}
 			for _, t := range m.Tiers {
 				l.Given = l.Given || t.Tier == hub.Given
+				l.Kept = l.Kept || t.Tier == hub.Kept
 			}
 			b.Unread[a.ID] = append(b.Unread[a.ID], l)
 		}

@@ -98,6 +98,7 @@ type Letter struct {
 	Bytes int
 	Wakes bool
 	Given bool // once given to a client that does not acknowledge
+	Kept  bool // an adapter said that it has it on its disk: no connection is given it again
 }
 
 // Pending is one message of ours that was not yet persisted anywhere when the process ended.
@@ -141,7 +142,7 @@ func New(b Boot) *Core {
 		}
 		for _, l := range letters {
 			a.box.put(l)
-			a.acks = a.acks || !l.Given
+			a.acks = a.acks || !l.Given || l.Kept
 		}
 	}
 	for _, p := range b.Pending {

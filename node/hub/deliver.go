@@ -67,10 +67,10 @@ func (c *Core) pump(now time.Time, a *agent, conn *conn) {
 }
 
 // flush begins a new connection with all unread mail, oldest first (faults B7, KC6, KC7). A client that never
-// acknowledges is not given a message again (DESIGN 6).
+// acknowledges is not given a message again (DESIGN 6), nor is any client what an adapter keeps.
 func (c *Core) flush(now time.Time, a *agent, conn *conn) {
 	for _, l := range a.box.items {
-		if l.done || (l.Given && !a.acks && !conn.ackLayer) {
+		if l.done || l.Kept || (l.Given && !a.acks && !conn.ackLayer) {
 			continue
 		}
 		l.tries, l.lastTry = 0, time.Time{}
@@ -112,6 +112,9 @@ func (c *Core) taken(now time.Time, in Taken) {
 
 // Given marks, in the journal of the recipient's home alone, that a message was given to a client once.
 const Given protocol.Tier = "given"
+
+// Kept marks, there too, that an adapter has the message on its disk.
+const Kept protocol.Tier = "kept"
 
 // delivered hints to the sender that an adapter took the message; to another node it is a live frame, no record.
 func (c *Core) delivered(ref Ref, by protocol.AgentID) {
@@ -176,7 +179,11 @@ func (c *Core) acked(now time.Time, in Acked) {
 	}
 	if !in.Processed {
 		l.Given = true
-		l.tries = protocol.RedeliverTries // the adapter keeps it now: no more tries on this connection
+		l.tries = protocol.RedeliverTries // no more tries on this connection, and on no other
+		if !l.Kept {
+			l.Kept = true
+			c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: l.Ref, Tier: Kept, Agent: a.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
+		}
 		c.adapterHas(l.Ref, a.bind.Agent)
 		c.tell(Told{Token: in.Token, ID: in.Of, Ref: l.Ref})
 		return
