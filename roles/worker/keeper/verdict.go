@@ -146,6 +146,13 @@ func (k *keeper) accept(r *Result) {
 		}
 	}
 	if len(failed) == 0 {
+		switch n := len(k.order.Accept); n {
+		case 0:
+		case 1:
+			r.Summary += "; passed: " + cut(k.order.Accept[0], 100)
+		default:
+			r.Summary += fmt.Sprintf("; all %d accept commands passed", n)
+		}
 		return
 	}
 	r.Outcome = Failed
