@@ -47,6 +47,9 @@ type showing struct {
 }
 
 func (a *app) demo(ctx context.Context, once bool) error {
+	if a.json {
+		return usage("aster demo is for people to read; a script starts nodes itself: aster up --json")
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a terminal that closes, too, leaves nothing behind
 	defer stop()
 	self, err := os.Executable()

@@ -28,7 +28,7 @@ import (
 const readme = "../../../../README.md"
 
 // patience is for what has no promised time, on a busy machine.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 var builtIn string // set by built
 
