@@ -88,10 +88,10 @@ func (l *loop) membersChanged() {
 	l.n.mesh.SetPeers(dial)
 	for p, s := range st {
 		if s == mesh.Revoked && (before == nil || (*before)[p] != mesh.Revoked) {
-			l.cutPeer(p)
 			l.n.mesh.CloseRevoked(p)
 		}
 	}
+	l.cut(st)
 	l.core.Step(l.now, hub.Members{All: all})
 	if t := l.roster().Term(); t.Number > 0 {
 		l.core.Step(l.now, hub.Term{TermBody: t})
@@ -110,10 +110,12 @@ func (l *loop) membersChanged() {
 	}
 }
 
-// cutPeer stops what lies beyond a revoked node's cuts from being sent or taken.
-func (l *loop) cutPeer(p protocol.PeerID) {
+// cut stops what lies beyond a revoked node's cuts from being sent or taken, also where it is a member again. A log that
+// began after the revocation is left alone unless the node is revoked: the record that lets it in may be on its way.
+func (l *loop) cut(st standings) {
 	for _, h := range l.rep.Heads() {
-		if bound := l.roster().Bound(h.Log); h.Log.Peer == p && bound != member.NoBound {
+		bound := l.roster().Bound(h.Log)
+		if bound != member.NoBound && (st[h.Log.Peer] == mesh.Revoked || h.Log.Start.At <= l.roster().RevokedAt(h.Log.Peer)) {
 			l.rep.Cut(h.Log, bound)
 		}
 	}
