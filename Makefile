@@ -17,6 +17,6 @@ fuzz:
 shots:
 	ASTER_SHOTS=$(CURDIR)/docs go test ./cmd/aster/internal/demo -run '^TestShots$$' -count=1
 
-# Processes killed at every instant and restarted under load, at full length: about an hour. ASTER_SEED repeats a run.
+# Processes killed at every instant and restarted under load, at full length, which takes long. ASTER_SEED repeats a run.
 survive:
 	ASTER_LONG=1 go test ./cmd/aster/internal/e2e -count=1 -timeout 3h -v
