@@ -51,6 +51,9 @@ func (l *loop) takeBack() error {
 		f(refusal)
 	}
 	for _, s := range l.sockets {
+		if s.as == nil && !s.board {
+			continue // it has said nothing yet
+		}
 		if s.as == nil {
 			l.core.Step(l.now, hub.OpenBoard{Conn: s.id})
 		} else {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
@@ -69,6 +70,9 @@ func (s *socket) channelHistory(f *asterism.Frame, sender asterism.Sender) {
 		s.n.log.Error("channel not readable", "err", err)
 		s.refuse(f, protocol.Refuse(protocol.CodeBadFrame, "the channel could not be read", "ask again"))
 		return
+	}
+	if s.outside {
+		found = slices.DeleteFunc(found, func(m journal.Message) bool { return !seesMessage(sender.ID, &m) })
 	}
 	page := asterism.ChannelPage{Key: v.ChannelKey, Before: v.BeforeTs > 0}
 	for i := len(found) - 1; i >= 0; i-- {

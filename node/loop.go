@@ -57,6 +57,7 @@ type loop struct {
 	values map[string][]byte // to commit this turn, beside what the hub wants
 	after  []func(error)     // told once this turn is durable, or why it is not
 
+	keyState
 	membersDirty bool
 	lookAt       time.Time // when certificates are looked at again
 	saved        time.Time // last board checkpoint
@@ -204,7 +205,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue()} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}
@@ -241,11 +242,13 @@ func (l *loop) finish() error {
 			l.out(o)
 		}
 		l.replicate()
-		if !l.membersDirty {
+		if again := l.settleKeys(); !l.membersDirty && !again {
 			return nil
 		}
-		l.membersDirty = false
-		l.membersChanged()
+		if l.membersDirty {
+			l.membersDirty = false
+			l.membersChanged()
+		}
 	}
 }
 
@@ -320,6 +323,9 @@ func (l *loop) roster() *member.Roster { return l.board.Roster() }
 
 // fold lets the views see a record that is durable.
 func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
+	if r.Kind == protocol.KindKey {
+		l.keyStep(r)
+	}
 	if err := l.board.Apply(r, env); err != nil {
 		l.log.Error("record not folded", "log", r.Log.String(), "seq", r.Seq, "err", err)
 	}

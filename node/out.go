@@ -80,6 +80,7 @@ func (l *loop) deliver(o hub.Deliver) {
 	}
 	s.sent = append(s.sent, sentFrame{seq, o.Ref})
 	s.conn.Probe()
+	l.meet(s, env.From)
 }
 
 // copy shows a message to boards and pages.
@@ -234,7 +235,9 @@ func (l *loop) rosterOut(o hub.Roster) {
 		return
 	}
 	for _, s := range l.sockets {
-		if s.seen {
+		if s.seen && s.outside {
+			l.outsideRoster(s)
+		} else if s.seen {
 			s.conn.SendPrepared(p)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/keys"
 )
 
 // socket is one client on /ws.
@@ -24,6 +25,10 @@ type socket struct {
 	conn *link.Conn
 	name string // of the session, for SERVER_HELLO
 
+	board     bool      // opened by the node's own user or a person's session: a board until it says HELLO
+	hostLocal bool      // both ends are on this machine
+	kind      keys.Kind // that the key in the address claims to be; empty without one
+
 	// Owned by the read loop; the loop touches them only while the read loop waits for it.
 	session *asterism.Session
 	streams asterism.Streams
@@ -32,6 +37,14 @@ type socket struct {
 	sent []sentFrame // deliveries whose reading is not confirmed, in order
 	seen bool        // it was given a roster, so it gets the next ones
 	as   *hub.Attach // once it is an agent
+	gone bool        // it was told to go: what it said and nobody looked at yet counts no more
+
+	// Of a key: written by the loop while the read loop waits, or before either runs.
+	keyed   bool
+	key     keys.Hash
+	outside bool                      // its agent has an outside role
+	met     map[protocol.AgentID]bool // folded: whom an outside one exchanged messages with
+	roster  []byte                    // what it was shown last
 
 	read atomic.Uint64 // last frame that the peer has read
 	told atomic.Bool   // a job for read is on its way
@@ -49,7 +62,11 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID())}
+	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback}
+	if secret := presentedKey(r); secret != "" {
+		s.keyed, s.key = true, keys.HashOf(secret)
+		s.kind, _ = keys.KindOf(secret)
+	}
 	conn, err := link.Upgrade(w, r, link.Options{OnRead: s.onRead})
 	if err != nil {
 		n.log.Debug("socket refused", "err", err)
@@ -67,9 +84,10 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	o := asterism.Opening{IP: host}
-	if key := presentedKey(r); key != "" {
-		o.Rejected = &asterism.Rejection{Code: protocol.CodeBadKey, Reason: "this key is not valid here",
-			Hint: "ask the board's owner for a new one, or connect without a key from the same machine"}
+	if secret := presentedKey(r); secret != "" {
+		if err := n.openKeyed(r.Context(), &o, secret, who.Loopback); err != nil {
+			return o, http.StatusServiceUnavailable
+		}
 		return o, 0
 	}
 	token := r.URL.Query().Get("token")
@@ -83,31 +101,23 @@ func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) 
 		return o, http.StatusUnauthorized // a page needs the session of aster board
 	case who.Loopback && n.cfg.Access.Keyless && sameUser(r):
 		o.Board = true
-	default:
-		o.Rejected = &asterism.Rejection{Code: protocol.CodeKeyRequired, Reason: "this node knows neither your user nor a key of yours",
-			Hint: "connect as the user that runs the node, from the same machine"}
-	}
+	} // else nothing is shown, and only a HELLO with a key holds
 	return o, 0
-}
-
-// presentedKey is a key in the URL, under any of the contract's names.
-func presentedKey(r *http.Request) string {
-	q := r.URL.Query()
-	for _, name := range []string{"key", "peerKey", "upstreamKey", "collabKey"} {
-		if v := q.Get(name); v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 func (s *socket) serve(o asterism.Opening) {
 	defer s.n.wait.Done()
 	var first asterism.Outcome
 	s.session, first = asterism.NewSession(o)
-	if !o.Board || o.Rejected != nil {
+	switch {
+	case o.Rejected != nil:
 		s.do(first)
-	} else {
+	case !o.Board:
+		_ = s.n.loop.post(s.n.ctx, func() {
+			s.n.loop.sockets[s.id] = s
+			s.n.loop.say(s, first, asterism.History{})
+		})
+	default:
 		history := s.n.history("")
 		_ = s.n.loop.post(s.n.ctx, func() {
 			s.n.loop.sockets[s.id] = s
@@ -123,6 +133,7 @@ func (s *socket) serve(o asterism.Opening) {
 	s.session.End()
 	_ = s.n.loop.post(context.WithoutCancel(s.n.ctx), func() {
 		delete(s.n.loop.sockets, s.id)
+		s.n.loop.keysDirty = s.n.loop.keysDirty || s.keyed
 		s.n.loop.core.Step(s.n.loop.now, hub.Detach{Conn: s.id})
 	})
 }
@@ -153,48 +164,8 @@ func (s *socket) message(data []byte, _ bool) {
 	}
 }
 
-// judge asks the hub about a HELLO and waits: nothing behind it is looked at before (fault KB4).
-func (s *socket) judge(f *asterism.Frame) {
-	if f.Key != "" {
-		s.do(s.session.Reject(asterism.Rejection{Code: protocol.CodeBadKey, Reason: "this key is not valid here", Hint: "ask the board's owner for a new one"}))
-		return
-	}
-	history := s.n.history(f.AgentID)
-	judged := make(chan struct{})
-	l := s.n.loop
-	err := l.post(s.n.ctx, func() {
-		token := l.expect(func(t hub.Told) {
-			defer close(judged)
-			if t.Refusal != nil {
-				l.say(s, s.session.Reject(asterism.Rejection{Code: t.Refusal.Code, Reason: t.Refusal.Reason, Hint: t.Refusal.Hint}), history)
-				return
-			}
-			k, _ := l.core.Agent(f.AgentID)
-			s.conn.Authenticated()
-			l.say(s, s.session.Accept(asterism.Accepted{Name: k.Name, Role: k.Role, MayManageKeys: k.Role == protocol.RoleMain}), history)
-		})
-		l.sockets[s.id] = s
-		l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
-		taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
-		s.as = &hub.Attach{
-			Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: protocol.RoleLocal, Client: "ws",
-			AckLayer: f.Can(asterism.CapAckLayer), Tiers: f.Can(asterism.CapTiers), Token: token,
-		}
-		l.core.Step(l.now, *s.as)
-	})
-	if err != nil {
-		return
-	}
-	select {
-	case <-judged:
-	case <-s.n.done:
-	}
-}
-
 // unserved are the operator verbs of the contract that this version does not carry out: said so, never relayed.
 var unserved = map[protocol.Intent]string{
-	"KeyIssue": "keys", "KeyList": "keys", "KeyRevoke": "keys", "KeyLabel": "keys", "KeyRenew": "keys",
-	"RegisterUpstreamKey": "keys", "RegisterCollabKey": "keys", "RevokeUpstreamKey": "keys", "RevokeCollabKey": "keys",
 	"SetMain": "handing over main", "HandoffReady": "handing over main",
 	"RoomCreate": "rooms", "RoomJoin": "rooms", "RoomLeave": "rooms", "RoomClose": "rooms", "RequestRoomArtifacts": "rooms", "RoomArtifactsUpdate": "rooms",
 	"ArchiveChannel": "archiving", "DeleteChannelHistory": "deleting history",
@@ -213,6 +184,9 @@ func (s *socket) pass(f *asterism.Frame) {
 		return
 	case name == protocol.AckProcessed:
 		s.acked(f, sender)
+		return
+	case keyVerbs[name] != nil:
+		s.keyVerb(f, name)
 		return
 	case name == "RequestChannelHistory":
 		s.channelHistory(f, sender)
@@ -251,6 +225,9 @@ func (s *socket) live(f *asterism.Frame) {
 	}
 	l := s.n.loop
 	_ = l.post(s.n.ctx, func() {
+		if s.gone {
+			return
+		}
 		frame := asterism.AppendDelivery(nil, &env, l.now.UnixMilli())
 		to := env.To
 		if f.Stream() {
@@ -279,9 +256,15 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 	}
 	l := s.n.loop
 	_ = l.post(s.n.ctx, func() {
+		if s.gone {
+			return
+		}
 		token := l.expect(func(t hub.Told) {
 			if t.Repeat {
 				l.repeatAck(s, t)
+			}
+			if t.Refusal == nil {
+				l.meet(s, env.To)
 			}
 		})
 		l.core.Step(l.now, l.said(hub.Say{Conn: s.id, As: sender.ID, Env: env, Token: token}))
@@ -304,6 +287,9 @@ func (s *socket) acked(f *asterism.Frame, sender asterism.Sender) {
 	}
 	l := s.n.loop
 	_ = l.post(s.n.ctx, func() {
+		if s.gone {
+			return
+		}
 		l.core.Step(l.now, hub.Acked{Agent: sender.ID, Of: v.AckFor, From: f.TargetAgentID, Processed: v.Tier == "" && !v.DedupHit})
 	})
 }
@@ -336,6 +322,10 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 		case asterism.SayHello:
 			s.conn.Send(l.enc.ServerHello(l.now, s.name))
 		case asterism.SayRoster:
+			if s.outside {
+				l.outsideRoster(s)
+				continue
+			}
 			s.conn.Send(l.agentList())
 			s.seen = true
 		case asterism.SayHistory:

@@ -153,6 +153,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	}
 	target := c.find(env.To)
 	if target == nil {
+		if c.inside() && outsideRole(env.FromRole) {
+			return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. Nothing was sent", "ask main who is here", string(env.To))
+		}
 		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. %s. Nothing was sent", "", string(env.To), c.choices())
 	}
 	env.To = target.bind.Agent
@@ -177,6 +180,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	}
 	return nil
 }
+
+// outsideRole: who joined by a key of such a role is not told who else is here.
+func outsideRole(r protocol.Role) bool { return r.Known() && !r.Inside() && r != protocol.RoleBoard }
 
 func (c *Core) inboxFull(a *agent) *protocol.Refusal {
 	return protocol.Refuse(protocol.CodeInboxFull, "%s's inbox is full (%d unread)", "send again when it has read: aster agents shows how many wait",

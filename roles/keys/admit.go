@@ -8,7 +8,7 @@ import (
 
 // Presented is a key with what the node knows of whoever shows it.
 type Presented struct {
-	Secret string
+	Hash Hash
 	// HostLocal: both ends of the connection are on this machine and nothing says that it was forwarded (wire 1.3).
 	HostLocal bool
 	// Agent is who the HELLO says it is; empty while there is only an upgrade.
@@ -18,7 +18,7 @@ type Presented struct {
 // Admit says whether a presented key may be used at now by the clock of self, in the order of wire 3.3. A key that is
 // not valid is refused, never ignored (faults B17, KB5). The refusal never holds the string.
 func (r *Ring) Admit(p Presented, self protocol.PeerID, now time.Time) (Key, *protocol.Refusal) {
-	k, ok := r.Find(p.Secret)
+	k, ok := r.ByHash(p.Hash)
 	if !ok {
 		return Key{}, protocol.Refuse(protocol.CodeBadKey, "this key is not known here", "ask the board's owner for a key, or connect without one from the same machine as its own user")
 	}

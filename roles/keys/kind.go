@@ -37,6 +37,16 @@ func (k Kind) Role() protocol.Role {
 	return protocol.RoleLocal
 }
 
+// KindOf is the kind that a key string claims by its prefix; only the ring knows whether there is such a key.
+func KindOf(secret string) (Kind, bool) {
+	for k, prefix := range prefixes {
+		if strings.HasPrefix(secret, prefix) {
+			return k, true
+		}
+	}
+	return "", false
+}
+
 // Param is the name under which the contract puts a key of the kind into a URL.
 func (k Kind) Param() string {
 	switch k {

@@ -51,8 +51,8 @@ type Issue struct {
 }
 
 // Issue says how a key of a hash begins, or refuses by a code of the contract. One rule of numbers holds for all verbs
-// that make keys (fault KB23).
-func (r *Ring) Issue(in Issue, h Hash, self protocol.PeerID, now time.Time) (protocol.KeyBody, *protocol.Refusal) {
+// that make keys (fault KB23); onTheWay are keys that were issued and are not yet in the ring.
+func (r *Ring) Issue(in Issue, h Hash, onTheWay int, self protocol.PeerID, now time.Time) (protocol.KeyBody, *protocol.Refusal) {
 	if in.Kind == "" {
 		in.Kind = Upstream
 	}
@@ -75,7 +75,7 @@ func (r *Ring) Issue(in Issue, h Hash, self protocol.PeerID, now time.Time) (pro
 		return none, badTTL()
 	case in.Bound != "" && !boundAgent.MatchString(string(in.Bound)):
 		return none, protocol.Refuse(CodeBoundAgent, "boundAgent is an agent id: 1 to 64 letters, digits, dots, dashes or underscores", "")
-	case r.Active(self, now) >= protocol.KeysActiveMax:
+	case r.Active(self, now)+onTheWay >= protocol.KeysActiveMax:
 		return none, protocol.Refuse(CodeLimit, "%d keys are valid already", "revoke one that nobody needs: aster key list", protocol.KeysActiveMax)
 	}
 	return protocol.KeyBody{Step: protocol.KeyIssue, Hash: h.String(), Kind: string(in.Kind), Label: in.Label, Note: in.Note, TTL: ttl, Agent: in.Bound}, nil

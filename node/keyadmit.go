@@ -1,0 +1,208 @@
+package node
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/keys"
+)
+
+// presentedKey is the key in a URL, by the contract's names in its order (wire 1.3).
+func presentedKey(r *http.Request) string {
+	q := r.URL.Query()
+	for _, name := range []string{"key", "peerKey", "upstreamKey", "collabKey"} {
+		if v := q.Get(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// openKeyed judges a key in the URL, before a single frame: one that is not valid is said before SERVER_HELLO, since that
+// is the only form from which every client backs off. One that is shows nothing before a good HELLO.
+func (n *Node) openKeyed(ctx context.Context, o *asterism.Opening, secret string, hostLocal bool) error {
+	return n.loop.call(ctx, func() {
+		k, no := n.loop.keys().Admit(keys.Presented{Hash: keys.HashOf(secret), HostLocal: hostLocal}, n.home.peer, n.loop.now)
+		if no == nil {
+			o.Keyed = true
+			return
+		}
+		n.log.Info("key refused", "code", no.Code, "key", keys.HashOf(secret).Fingerprint(), "from", o.IP)
+		rej := keyRejection(k, no)
+		o.Rejected = &rej
+	})
+}
+
+// keyRejection is a refusal as the contract tells it; the label and end of a key only to who holds it and came too late.
+func keyRejection(k keys.Key, no *protocol.Refusal) asterism.Rejection {
+	r := asterism.Rejection{Code: no.Code, Reason: no.Reason, Hint: no.Hint}
+	if no.Code == protocol.CodeKeyExpired {
+		r.Label, r.ExpiresAt = k.Label, k.ExpiresAt()
+	}
+	return r
+}
+
+// closeReason is how a session ends that a key decided (wire 1.5).
+func closeReason(code string) (int, string) {
+	switch code {
+	case protocol.CodeKeyExpired:
+		return asterism.CloseKey, "key expired"
+	case protocol.CodeKeyRevoked:
+		return asterism.CloseKey, "key revoked"
+	}
+	return asterism.CloseRejected, code
+}
+
+// turnAway ends the session of a HELLO that is being judged. Call it while the read loop waits.
+func (l *loop) turnAway(s *socket, k keys.Key, no *protocol.Refusal) {
+	s.gone = true
+	delete(l.sockets, s.id)
+	r := keyRejection(k, no)
+	if code, reason := closeReason(no.Code); code == asterism.CloseKey {
+		l.say(s, s.session.Revoke(r, reason), asterism.History{})
+		return
+	}
+	l.say(s, s.session.Reject(r), asterism.History{})
+}
+
+// identity decides by which right a HELLO may hold: by the key of the URL or its own, or as the node's own user. An agent
+// id that is somebody's already needs the key that is bound to it: neither a new key nor the lack of one takes over
+// another's mail.
+func (l *loop) identity(s *socket, f *asterism.Frame) (protocol.Role, keys.Key, *protocol.Refusal) {
+	old, known := l.core.Agent(f.AgentID)
+	if f.Key != "" {
+		h := keys.HashOf(f.Key)
+		if s.keyed && s.key != h {
+			return "", keys.Key{}, protocol.Refuse(protocol.CodeBadKey, "the HELLO has another key than the address", "send one key, in one of the two places")
+		}
+		s.keyed, s.key = true, h
+	}
+	if !s.keyed {
+		switch {
+		case !s.board:
+			return "", keys.Key{}, protocol.Refuse(protocol.CodeKeyRequired, "this node knows neither your user nor a key of yours",
+				"connect as the user that runs the node, from the same machine, or with a key: aster key issue")
+		case known && l.inside() && !old.Role.Inside() && !l.homeOutside(old.Home):
+			return "", keys.Key{}, protocol.Refuse(protocol.CodeIdentityMismatch, "this agent id belongs to an agent that joins with a key", "connect with its key, or choose another id")
+		}
+		return protocol.RoleLocal, keys.Key{}, nil
+	}
+	k, no := l.keys().Admit(keys.Presented{Hash: s.key, HostLocal: s.hostLocal, Agent: f.AgentID}, l.n.home.peer, l.now)
+	if no == nil && k.Bound == "" {
+		if other, ok := l.keyUsing[s.key]; ok && protocol.FoldAgentID(other) != protocol.FoldAgentID(f.AgentID) {
+			no = keys.Bound()
+		}
+	}
+	if no == nil && known {
+		no = ownsID(&k, &old)
+	}
+	return k.Kind.Role(), k, no
+}
+
+func (l *loop) homeOutside(p protocol.PeerID) bool {
+	m, ok := l.roster().Member(p)
+	return ok && !m.Inside
+}
+
+// ownsID says whether a key may speak as an agent that exists: only one that is bound to it, and of its role.
+func ownsID(k *keys.Key, a *hub.Known) *protocol.Refusal {
+	role := a.Role
+	if role == protocol.RoleMain {
+		role = protocol.RoleLocal
+	}
+	switch {
+	case role != k.Kind.Role():
+		return protocol.Refuse(protocol.CodeIdentityMismatch, "this agent id belongs to an agent of another role", "choose another agent id")
+	case k.Bound == "":
+		return protocol.Refuse(protocol.CodeIdentityMismatch, "this agent id is in use, and this key is not bound to it",
+			"choose another agent id, or ask the board's owner for a key of this one: aster key issue --agent ID")
+	}
+	return nil
+}
+
+// judge asks about a HELLO and waits: nothing behind it is looked at before (fault KB4).
+func (s *socket) judge(f *asterism.Frame) {
+	var past asterism.History
+	var met map[protocol.AgentID]bool
+	if s.outsideBy(f.Key) {
+		past, met = s.n.pastOf(f.AgentID)
+	} else {
+		past = s.n.history(f.AgentID)
+	}
+	judged := make(chan struct{})
+	l := s.n.loop
+	err := l.post(s.n.ctx, func() {
+		if s.gone {
+			close(judged) // its key ended while the HELLO was on its way
+			return
+		}
+		role, key, no := l.identity(s, f)
+		if no != nil {
+			defer close(judged)
+			l.core.Step(l.now, hub.Detach{Conn: s.id})
+			l.turnAway(s, key, no)
+			return
+		}
+		s.outside, s.met = l.inside() && !role.Inside(), met
+		l.attach(s, f, role, past, judged)
+	})
+	if err != nil {
+		return
+	}
+	select {
+	case <-judged:
+	case <-s.n.done:
+	}
+}
+
+// attach gives a HELLO that holds to the hub, and writes down the use of its key in the same commit.
+func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past asterism.History, judged chan struct{}) {
+	token := l.expect(func(t hub.Told) {
+		defer close(judged)
+		if t.Refusal != nil {
+			l.turnAway(s, keys.Key{}, t.Refusal)
+			return
+		}
+		k, _ := l.core.Agent(f.AgentID)
+		s.conn.Authenticated()
+		l.say(s, s.session.Accept(asterism.Accepted{Name: k.Name, Role: k.Role, Keyed: s.keyed, MayManageKeys: k.Role == protocol.RoleMain && l.inside()}), past)
+		l.keysDirty = l.keysDirty || s.keyed
+	})
+	l.sockets[s.id] = s
+	l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
+	taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
+	s.as = &hub.Attach{
+		Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: role, Client: "ws",
+		AckLayer: f.Can(asterism.CapAckLayer), Tiers: f.Can(asterism.CapTiers), Token: token,
+	}
+	l.core.Step(l.now, *s.as)
+	if s.keyed && slices.Contains(l.core.Conns(f.AgentID), s.id) {
+		l.keyUsed(s.key, f.AgentID)
+	}
+}
+
+// keyUsed writes down that an agent came with a key: the first time binds it; later ones are noted once an hour.
+func (l *loop) keyUsed(h keys.Hash, agent protocol.AgentID) {
+	k, ok := l.keys().ByHash(h)
+	if !ok || k.Used && l.now.UnixMilli()-k.LastSeen < keySeenEvery.Milliseconds() {
+		return
+	}
+	l.keyUsing[h] = agent
+	l.after = append(l.after, func(error) { delete(l.keyUsing, h) })
+	l.writeKey(protocol.KeyBody{Step: protocol.KeyUse, Hash: h.String(), Agent: agent}, 0)
+}
+
+func (l *loop) writeKey(body protocol.KeyBody, token hub.Token) {
+	l.core.Step(l.now, keyRecord(body, token))
+}
+
+func keyRecord(body protocol.KeyBody, token hub.Token) hub.Author {
+	return hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindKey, Body: protocol.EncodeBody(body), Token: token}
+}
+
+// keys are all keys of the mesh.
+func (l *loop) keys() *keys.Ring { return l.board.Keys() }
