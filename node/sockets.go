@@ -315,6 +315,14 @@ func (l *loop) taken(s *socket) {
 	}
 }
 
+// holder is the agent whose HELLO holds, or "". Call it in the loop: the session itself belongs to the read loop.
+func (s *socket) holder() protocol.AgentID {
+	if s.as == nil {
+		return ""
+	}
+	return s.as.Agent
+}
+
 // say sends a session's frames and closes the socket if the session has ended.
 func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 	for _, say := range o.Say {
@@ -329,7 +337,7 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 			s.conn.Send(l.agentList())
 			s.seen = true
 		case asterism.SayHistory:
-			l.showDeclared(&history, s.session.Sender().ID)
+			l.showDeclared(&history, s.holder())
 			if !history.Empty() {
 				s.conn.Send(l.enc.History(l.now, history))
 			}
@@ -338,7 +346,7 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 		case asterism.SayRejected:
 			s.conn.Send(l.enc.ConnectionRejected(l.now, say.Rejection))
 		case asterism.SayRefused:
-			s.conn.Send(l.enc.Refused(l.now, s.session.Sender().ID, say.MsgID, say.Refusal))
+			s.conn.Send(l.enc.Refused(l.now, s.holder(), say.MsgID, say.Refusal))
 		}
 	}
 	if o.Close != 0 {
