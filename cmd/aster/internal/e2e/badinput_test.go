@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aster-mesh/aster/cmd/aster/internal/client"
 	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
@@ -277,20 +278,23 @@ func TestSmallDisk(t *testing.T) {
 	n.declare("bob")
 	var kept []protocol.MsgID
 	words := strings.Repeat("a word or two ", 2000)
-	eventually(t, patience, "it is full", func() (bool, string) {
-		id := protocol.MsgID(fmt.Sprintf("m%04d", len(kept)))
-		r := n.pipe(fmt.Sprintf(`{"text":%q}`, fmt.Sprint(id, " ", words)), "send", "--json", "--to", "bob", "--from", "ann", "--value", "-")
-		if r.code == 0 {
-			var got api.SendResult
-			must(t, json.Unmarshal([]byte(r.stdout), &got))
+	send := func() error {
+		got, err := n.api().Send(t.Context(), api.SendRequest{From: "ann", To: "bob", Intent: protocol.Request, Value: text(words)})
+		if err == nil {
 			kept = append(kept, got.MsgID)
-			return false, fmt.Sprintf("%d kept", len(kept))
 		}
-		if r.code != 4 || !strings.Contains(r.stderr, "Nothing is lost") {
-			t.Fatalf("want exit 4 and that nothing is lost: %s", r)
+		return err
+	}
+	eventually(t, patience, "it is full", func() (bool, string) {
+		err := send()
+		if code := client.RefusalCode(err); err != nil && code != protocol.CodeDiskFull {
+			t.Fatalf("want %s: %v", protocol.CodeDiskFull, err)
 		}
-		return true, ""
+		return err != nil, fmt.Sprintf("%d kept", len(kept))
 	})
+	if r := n.pipe(words+words, "send", "--to", "bob", "--from", "ann", "-"); r.code != 4 || !strings.Contains(r.stderr, "Nothing is lost") {
+		t.Errorf("want exit 4 and that nothing is lost: %s", r)
+	}
 	if len(kept) == 0 {
 		t.Fatal("not one message found room")
 	}
@@ -311,13 +315,8 @@ func TestSmallDisk(t *testing.T) {
 	check("full", 0)
 	// However hard it is pressed, what it does not refuse it keeps, and the bound holds.
 	for i := range 30 {
-		r := n.pipe(fmt.Sprintf(`{"text":%q}`, words), "send", "--json", "--to", "bob", "--from", "ann", "--value", "-")
-		if r.code == 0 {
-			var got api.SendResult
-			must(t, json.Unmarshal([]byte(r.stdout), &got))
-			kept = append(kept, got.MsgID)
-		} else if r.code != 4 {
-			t.Fatalf("message %d on a full disk: %s", i, r)
+		if err := send(); err != nil && client.RefusalCode(err) != protocol.CodeDiskFull {
+			t.Fatalf("message %d on a full disk: %v", i, err)
 		}
 	}
 	if st := n.mustStatus(); st.DiskMax != 4_000_000 || st.Disk > 5_000_000 {
