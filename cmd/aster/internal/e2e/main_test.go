@@ -42,11 +42,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var built string
+// built is the binary that commands run, nodeBuilt the one that nodes run: under the race detector they differ, since it
+// watches nodes, and a command would take a second to start with it.
+var built, nodeBuilt string
 
-// build makes the binary once. ASTER_BIN names another to test, such as a released one.
+// build makes the binaries once. ASTER_BIN names another to test, such as a released one.
 var build = sync.OnceValue(func() error {
 	if built = os.Getenv("ASTER_BIN"); built != "" {
+		nodeBuilt = built
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "aster-e2e-")
@@ -54,16 +57,22 @@ var build = sync.OnceValue(func() error {
 		return err
 	}
 	built = filepath.Join(dir, "aster")
-	args := []string{"build", "-o", built}
-	if raced {
-		args = append(args, "-race")
+	nodeBuilt = built
+	if err := goBuild(built); err != nil || !raced {
+		return err
 	}
-	out, err := exec.Command("go", append(args, "github.com/aster-mesh/aster/cmd/aster")...).CombinedOutput()
+	nodeBuilt = filepath.Join(dir, "aster-race")
+	return goBuild(nodeBuilt, "-race")
+})
+
+func goBuild(path string, flags ...string) error {
+	args := append(append([]string{"build", "-o", path}, flags...), "github.com/aster-mesh/aster/cmd/aster")
+	out, err := exec.Command("go", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build aster: %w\n%s", err, out)
 	}
 	return nil
-})
+}
 
 // patience is how long a test waits for what has no promised time of its own. Only a failing test waits so long.
 const patience = 60 * time.Second

@@ -77,7 +77,11 @@ func must(t *testing.T, err error) {
 
 // argv is a command line of this node's home.
 func (n *node) argv(args ...string) []string {
-	return append(append(append([]string{}, n.prefix...), built, "--home", n.home), args...)
+	binary := built
+	if len(args) > 0 && args[0] == "up" {
+		binary = nodeBuilt
+	}
+	return append(append(append([]string{}, n.prefix...), binary, "--home", n.home), args...)
 }
 
 // run is one command of this node's home.
