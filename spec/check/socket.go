@@ -33,6 +33,8 @@ type socket struct {
 	base   int // where "!" begins
 	held   []byte
 
+	writing sync.Mutex // held across a write: the reader answers pings
+
 	// Guarded by mu.
 	mu     sync.Mutex
 	got    []message
@@ -66,6 +68,10 @@ func dial(ctx context.Context, address, query string, header http.Header) (*sock
 	conn, err := connect(ctx, u)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if path := header.Get("Path"); path != "" {
+		u.Path = path
+		header.Del("Path")
 	}
 	target := u.RequestURI()
 	if query = strings.TrimPrefix(query, "?"); query != "" {
@@ -222,6 +228,8 @@ func (s *socket) state() (got []message, closed bool, code int, reason string) {
 
 // write sends bytes as they are, in one segment where they fit one. That the hub has gone is noticed by reading.
 func (s *socket) write(b []byte) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	_ = s.conn.SetWriteDeadline(time.Now().Add(writeWait))
 	_, _ = s.conn.Write(b)
 }

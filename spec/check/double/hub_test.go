@@ -1,0 +1,311 @@
+package double
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aster-mesh/aster/node/link"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+)
+
+const mainAgent = "main-agent"
+
+// hub is one hub behind one lock. Its faults are fixed at creation.
+type hub struct {
+	fault string // the known fault that it has, or nothing
+	ids   atomic.Uint64
+
+	mu     sync.Mutex
+	enc    *asterism.Encoder
+	conns  []*conn
+	agents map[protocol.AgentID]*agent
+	said   map[string]protocol.Digest // from and id → content
+	events []asterism.Event
+	window map[protocol.AgentID]protocol.AgentID // of B11: who answers whom
+}
+
+type agent struct {
+	id       protocol.AgentID
+	name     string
+	conn     *conn
+	box      []*letter
+	acks     bool
+	replaced []time.Time
+	cool     time.Time
+}
+
+type letter struct {
+	env         protocol.Envelope
+	by          *conn // a board that sent it
+	given, kept bool
+}
+
+type conn struct {
+	h       *hub
+	link    *link.Conn
+	session *asterism.Session
+	streams asterism.Streams
+	seen    bool // it was given a roster
+	layer   bool // its HELLO lists ack-layer
+	forced  protocol.AgentID
+	sent    []counted
+}
+
+type counted struct {
+	seq uint64
+	l   *letter
+}
+
+// start serves a hub until the test ends and returns its address.
+func start(t *testing.T, fault string) string {
+	h := &hub{fault: fault, agents: map[protocol.AgentID]*agent{}, said: map[string]protocol.Digest{}, window: map[protocol.AgentID]protocol.AgentID{}}
+	h.enc = asterism.NewEncoder(func() string { return string(h.id()) })
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/ws" || r.Header.Get("Origin") != "" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		c := &conn{h: h}
+		var err error
+		if c.link, err = link.Upgrade(w, r, link.Options{OnRead: c.read}); err != nil {
+			return
+		}
+		serving.Go(func() { c.serve(ctx, r) })
+	}))
+	t.Cleanup(func() { cancel(); serving.Wait(); ts.Close() })
+	return "ws" + strings.TrimPrefix(ts.URL, "http") + "/ws"
+}
+
+func (h *hub) id() protocol.MsgID { return protocol.MsgID(fmt.Sprintf("evt-%d", h.ids.Add(1))) }
+
+func (c *conn) serve(ctx context.Context, r *http.Request) {
+	h := c.h
+	h.mu.Lock()
+	o := asterism.Opening{Board: true}
+	for _, name := range []string{"key", "peerKey", "upstreamKey", "collabKey"} {
+		if r.URL.Query().Get(name) != "" && h.fault != "B17" {
+			o = asterism.Opening{Rejected: &asterism.Rejection{Code: protocol.CodeBadKey, Reason: "no such key"}}
+		}
+	}
+	c.link.Authenticated()
+	var out asterism.Outcome
+	c.session, out = asterism.NewSession(o)
+	h.conns = append(h.conns, c)
+	c.do(out)
+	h.mu.Unlock()
+	_ = c.link.Serve(ctx, func(data []byte, _ bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		c.frame(data)
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range c.streams.Flush() {
+		c.kept(&f)
+	}
+	c.session.End()
+	h.conns = slices.DeleteFunc(h.conns, func(o *conn) bool { return o == c })
+	for _, a := range h.agents {
+		if a.conn == c {
+			a.conn = nil
+		}
+	}
+	h.roster()
+}
+
+func (c *conn) do(out asterism.Outcome) {
+	now, enc := time.Now(), c.h.enc
+	for _, say := range out.Say {
+		switch say.Kind {
+		case asterism.SayHello:
+			c.link.Send(enc.ServerHello(now, "session"))
+		case asterism.SayRoster:
+			c.seen = true
+			c.link.Send(c.h.list())
+		case asterism.SayHistory:
+			if past := (asterism.History{Channels: c.h.channels()}); !past.Empty() {
+				c.link.Send(enc.History(now, past))
+			}
+		case asterism.SayInfo:
+			c.link.Send(enc.ConnectionInfo(now, say.Info))
+		case asterism.SayRejected:
+			c.link.Send(enc.ConnectionRejected(now, say.Rejection))
+		case asterism.SayRefused:
+			c.link.Send(enc.Refused(now, c.session.Sender().ID, say.MsgID, say.Refusal))
+		}
+	}
+	if out.Close != 0 {
+		c.link.Close(out.Close, out.CloseReason)
+	}
+}
+
+func (h *hub) list() []byte {
+	var rows []asterism.Agent
+	for _, a := range h.agents {
+		if a.conn != nil {
+			rows = append(rows, asterism.Agent{ID: a.id, Name: a.name, Role: role(a.id)})
+		}
+	}
+	slices.SortFunc(rows, func(a, b asterism.Agent) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return h.enc.AgentList(time.Now(), rows)
+}
+
+func role(id protocol.AgentID) protocol.Role {
+	if id == mainAgent {
+		return protocol.RoleMain
+	}
+	return protocol.RoleLocal
+}
+
+func (h *hub) roster() {
+	for _, c := range h.conns {
+		if c.seen {
+			c.link.Send(h.list())
+		}
+	}
+}
+
+func (h *hub) channels() []asterism.Channel {
+	at := map[protocol.AgentID]int{}
+	var out []asterism.Channel
+	for _, ev := range h.events {
+		i, ok := at[ev.Env.From]
+		if !ok {
+			i = len(out)
+			at[ev.Env.From], out = i, append(out, asterism.Channel{Key: string(ev.Env.From)})
+		}
+		out[i].Events = append(out[i].Events, ev)
+	}
+	return out
+}
+
+// toBoards shows a frame to everybody who watches, without its sender.
+func (h *hub) toBoards(frame []byte, but *conn) {
+	for _, c := range h.conns {
+		if c != but && c.session.Watches() {
+			c.link.Send(frame)
+		}
+	}
+}
+
+func (h *hub) agent(id protocol.AgentID) *agent { return h.agents[protocol.FoldAgentID(id)] }
+
+// judge lets an agent in, in place of an older connection of its id.
+func (c *conn) judge(f *asterism.Frame) {
+	h, now := c.h, time.Now()
+	if f.Key != "" && h.fault != "B17" {
+		bad := asterism.Rejection{Code: protocol.CodeBadKey, Reason: "no such key"}
+		if h.fault == "KB4" { // it is told, and heard until the close
+			c.forced = f.AgentID
+			c.link.Send(h.enc.ConnectionRejected(now, bad))
+			time.AfterFunc(50*time.Millisecond, func() { c.link.Close(asterism.CloseRejected, bad.Code) })
+			return
+		}
+		c.do(c.session.Reject(bad))
+		return
+	}
+	a := h.agent(f.AgentID)
+	if a == nil {
+		a = &agent{id: f.AgentID}
+		h.agents[protocol.FoldAgentID(f.AgentID)] = a
+	}
+	if now.Before(a.cool) {
+		c.link.Send(h.enc.ServerNotice(now, "", asterism.Notice{Kind: "flap-rejected", Text: "held by another client"}))
+		c.do(c.session.Reject(asterism.Rejection{Code: protocol.CodeFlap, Reason: "held by another client"}))
+		return
+	}
+	if old := a.conn; old != nil {
+		old.session.End()
+		old.seen = false
+		old.link.Close(1000, "replaced")
+		if a.replaced = append(a.replaced, now); len(a.replaced) >= 3 {
+			a.cool, a.replaced = now.Add(30*time.Second), nil
+		}
+	}
+	taken := func(id protocol.AgentID) bool { o := h.agent(id); return o != nil && o.conn != nil }
+	a.name, a.conn, c.layer = asterism.CleanName(f.AgentName, f.AgentID, taken), c, f.Can(asterism.CapAckLayer)
+	c.do(c.session.Accept(asterism.Accepted{Name: a.name, Role: role(a.id), MayManageKeys: a.id == mainAgent}))
+	h.roster()
+	c.flush(a)
+}
+
+// flush gives an agent what waited for it.
+func (c *conn) flush(a *agent) {
+	waiting := slices.Clone(a.box)
+	switch c.h.fault {
+	case "KC7":
+		return
+	case "KC6":
+		slices.Reverse(waiting)
+	}
+	for _, l := range waiting {
+		if !l.kept && (!l.given || a.acks || c.layer) {
+			c.give(l)
+		}
+	}
+}
+
+func (c *conn) give(l *letter) {
+	frame := c.h.copyFor(&l.env)
+	if seq, ok := c.link.SendCounted(frame); ok {
+		c.sent = append(c.sent, counted{seq, l})
+		c.link.Probe()
+	}
+}
+
+// copyFor is what agents get of a message.
+func (h *hub) copyFor(env *protocol.Envelope) []byte {
+	frame := asterism.AppendDelivery(nil, env, time.Now().UnixMilli())
+	if h.fault != "B19" {
+		return frame
+	}
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(frame, &fields)
+	delete(fields, "timestamp")
+	delete(fields, "declaredTs")
+	frame, _ = json.Marshal(fields)
+	return frame
+}
+
+// read says to senders that their messages were read.
+func (c *conn) read(seq uint64) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	for len(c.sent) > 0 && c.sent[0].seq <= seq {
+		l := c.sent[0].l
+		c.sent = c.sent[1:]
+		if !l.given {
+			c.h.delivered(l)
+		}
+	}
+}
+
+func (h *hub) delivered(l *letter) {
+	l.given = true
+	if to := h.sender(l); to != nil {
+		to.link.Send(h.enc.Ack(time.Now(), l.env.From, asterism.Ack{For: l.env.ID, Kind: asterism.KindDelivered, From: l.env.To}))
+	}
+}
+
+// sender is where the sender of a message hears of it.
+func (h *hub) sender(l *letter) *conn {
+	if l.env.From == "" {
+		return l.by
+	}
+	if a := h.agent(l.env.From); a != nil {
+		return a.conn
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package double
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aster-mesh/aster/spec/check"
+)
+
+func run(t *testing.T, fault string) *check.Report {
+	t.Helper()
+	patience := 10 * time.Second
+	if fault != "" {
+		patience = time.Second // what does not come is not waited for long
+	}
+	report, err := check.Run(context.Background(), start(t, fault), check.Options{Patience: patience}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func TestHubWithoutFaultsKeepsEveryRule(t *testing.T) {
+	report := run(t, "")
+	for _, r := range report.Results {
+		for _, f := range r.Failures {
+			t.Errorf("%s: %s.txtar:%d %s: %s\n%s", r.Rule, f.Vector, f.Line, f.Step, f.Why, strings.Join(f.Got, "\n"))
+		}
+	}
+	if !report.OK() {
+		t.Error("not every rule holds")
+	}
+}
+
+// faults are what the hub can have wrong, with the rules that then do not hold: those and no others.
+var faults = map[string][]string{
+	"B11": {"RTE-4"},
+	"B13": {"RTE-9"},
+	"B17": {"HSK-7", "SEC-4"}, // no HELLO is refused any more
+	"B19": {"SND-3"},
+	"B22": {"DLV-5"},
+	"B24": {"RTE-5", "DLV-2", "DLV-10"}, // what went to main does not wait
+	"KB4": {"HSK-7"},
+	"KB8": {"HSK-4"},
+	"KC6": {"DLV-3"},
+	"KC7": {"DLV-2"},
+}
+
+func TestEachKnownFaultIsNamedWhenItAloneIsOn(t *testing.T) {
+	for _, fault := range slices.Sorted(maps.Keys(faults)) {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			var broken []string
+			named := map[string]bool{}
+			for _, r := range run(t, fault).Results {
+				if r.Status != check.Broken {
+					continue
+				}
+				broken = append(broken, r.Rule)
+				for _, f := range r.Faults {
+					named[f] = true
+				}
+				if len(r.Failures) == 0 || r.Failures[0].Step == "" {
+					t.Errorf("%s is broken and no step says where", r.Rule)
+				}
+			}
+			if !named[fault] {
+				t.Errorf("not named; broken: %v", broken)
+			}
+			if diff := cmp.Diff(faults[fault], broken); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

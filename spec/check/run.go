@@ -1,0 +1,202 @@
+package check
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/spec"
+)
+
+// Options say what to run and how long to wait.
+type Options struct {
+	Filter   string        // only vectors whose name, a rule or a fault of which begins with it
+	Slow     bool          // also vectors that wait for longer than SlowAfter
+	Main     string        // the id that is main at this hub; default main-agent
+	Patience time.Duration // how long an expected frame may take; default 5 s
+}
+
+// SlowAfter is how long a vector may wait on purpose and still be a quick one.
+const SlowAfter = 5 * time.Second
+
+// Status is what is known of a rule after a run.
+type Status string
+
+const (
+	Holds     Status = "holds"
+	Broken    Status = "broken"
+	Unproved  Status = "unproved"  // every vector that shows it was left out, or ended before
+	Elsewhere Status = "elsewhere" // another kind of test shows it
+)
+
+// Result is what a run found out about one rule.
+type Result struct {
+	Rule     string    `json:"rule"`
+	Text     string    `json:"text"`
+	Status   Status    `json:"status"`
+	Faults   []string  `json:"faults,omitempty"` // of a broken rule: the known faults that look like this
+	Vectors  []string  `json:"vectors,omitempty"`
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Failure is one step that did not go as the rule says.
+type Failure struct {
+	Vector string   `json:"vector"`
+	Line   int      `json:"line"`
+	Step   string   `json:"step"`
+	Why    string   `json:"why"`
+	Got    []string `json:"got,omitempty"` // frames that came instead, newest last
+}
+
+// Report is the outcome of a run.
+type Report struct {
+	Results []Result
+	Ran     int
+	Slow    []string // vectors left out since they wait
+	Broken  int      // rules
+}
+
+// Run runs vectors against the hub at url, one after the other, and tells each result to progress as it comes, which may
+// be nil. An error means that the hub could not be reached or that the vectors are bad, not that a rule is broken.
+func Run(ctx context.Context, url string, opt Options, progress func(vector string, f *Failure)) (*Report, error) {
+	rules, err := spec.Rules()
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := spec.Vectors()
+	if err != nil {
+		return nil, err
+	}
+	if opt.Main == "" {
+		opt.Main = "main-agent"
+	}
+	if opt.Patience == 0 {
+		opt.Patience = 5 * time.Second
+	}
+	run := make([]byte, 3)
+	if _, err := rand.Read(run); err != nil {
+		return nil, fmt.Errorf("make a name for this run: %w", err)
+	}
+	probe, err := dial(ctx, url, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("reach the hub: %w", err)
+	}
+	probe.shut()
+	t := &tally{report: &Report{}, at: map[string]int{}}
+	for _, r := range rules {
+		t.add(r)
+	}
+	for i, v := range vectors {
+		if !t.wanted(&v, opt.Filter) {
+			continue
+		}
+		t.shown(&v)
+		if v.Wait > SlowAfter && !opt.Slow {
+			t.report.Slow = append(t.report.Slow, v.Name)
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p := &play{ctx: ctx, url: url, opt: opt, tag: fmt.Sprintf("%s%02d", hex.EncodeToString(run), i), words: words{"main": opt.Main}, clients: map[string]*socket{}}
+		failed := p.run(&v)
+		t.ran(&v, failed)
+		if progress != nil && failed != nil {
+			progress(v.Name, &failed.Failure)
+		} else if progress != nil {
+			progress(v.Name, nil)
+		}
+	}
+	return t.close(opt.Filter), nil
+}
+
+// tally gathers results by rule.
+type tally struct {
+	report *Report
+	rules  []spec.Rule
+	at     map[string]int // rule → place in rules and report.Results
+}
+
+func (t *tally) add(r spec.Rule) {
+	status := Unproved
+	if len(r.Tests) > 0 {
+		status = Elsewhere
+	}
+	t.at[r.ID] = len(t.rules)
+	t.rules = append(t.rules, r)
+	t.report.Results = append(t.report.Results, Result{Rule: r.ID, Text: r.Text, Status: status})
+}
+
+// wanted says whether a vector shows something that begins with filter.
+func (t *tally) wanted(v *spec.Vector, filter string) bool {
+	begins := func(s string) bool { return strings.HasPrefix(strings.ToLower(s), strings.ToLower(filter)) }
+	return filter == "" || begins(v.Name) || slices.ContainsFunc(v.Rules(), begins) || slices.ContainsFunc(v.Guards, begins)
+}
+
+func (t *tally) shown(v *spec.Vector) {
+	for _, id := range v.Rules() {
+		if i, ok := t.at[id]; ok {
+			t.report.Results[i].Vectors = append(t.report.Results[i].Vectors, v.Name)
+		}
+	}
+}
+
+// ran notes one vector's end. A step that only prepares speaks for all rules of its vector.
+func (t *tally) ran(v *spec.Vector, failed *failure) {
+	t.report.Ran++
+	for _, id := range v.Rules() {
+		i, ok := t.at[id]
+		if !ok {
+			continue
+		}
+		r := &t.report.Results[i]
+		last := -1 // of the vector's steps that show the rule
+		for n, s := range v.Steps {
+			if s.Rule == id {
+				last = n
+			}
+		}
+		switch {
+		case failed != nil && (failed.rule == id || failed.rule == ""):
+			r.Status = Broken
+			r.Failures = append(r.Failures, failed.Failure)
+		case failed != nil && last >= failed.step: // it was not reached
+		case r.Status == Unproved || r.Status == Elsewhere:
+			r.Status = Holds
+		}
+	}
+}
+
+// close keeps the rules that the run was about.
+func (t *tally) close(filter string) *Report {
+	kept := t.report.Results[:0]
+	for i, r := range t.report.Results {
+		if filter != "" && len(r.Vectors) == 0 {
+			continue
+		}
+		if r.Status == Broken {
+			t.report.Broken++
+			r.Faults = t.rules[i].Faults
+		}
+		kept = append(kept, r)
+	}
+	t.report.Results = kept
+	return t.report
+}
+
+// OK says that no rule is broken and that none went unproved for another reason than time.
+func (r *Report) OK() bool {
+	for _, x := range r.Results {
+		if x.Status == Broken {
+			return false
+		}
+		if x.Status == Unproved && !slices.ContainsFunc(x.Vectors, func(v string) bool { return slices.Contains(r.Slow, v) }) {
+			return false
+		}
+	}
+	return true
+}
