@@ -63,6 +63,18 @@ var statusOf = map[string]int{
 	protocol.CodeNoWorker:      http.StatusConflict,
 	protocol.CodeFrameTooLarge: http.StatusRequestEntityTooLarge,
 	protocol.CodeDiskFull:      http.StatusInsufficientStorage,
+	"KEY_NOT_FOUND":            http.StatusNotFound, // wire 3.8
+	"UNKNOWN_KIND":             http.StatusBadRequest,
+	"INVALID_LABEL":            http.StatusBadRequest,
+	"INVALID_ROLE_DESC":        http.StatusBadRequest,
+	"INVALID_TTL":              http.StatusBadRequest,
+	"INVALID_BOUND_AGENT":      http.StatusBadRequest,
+	"INVALID_MODE":             http.StatusBadRequest,
+	"LIMIT_EXCEEDED":           http.StatusConflict,
+	"ALREADY_REVOKED":          http.StatusConflict,
+	"NOOP_LABEL":               http.StatusConflict,
+	"NOT_RENEWABLE":            http.StatusConflict,
+	"NO_EXPIRY":                http.StatusConflict,
 	codeInternal:               http.StatusInternalServerError,
 	codeNotReady:               http.StatusServiceUnavailable,
 }

@@ -17,6 +17,7 @@ type Backend interface {
 	Viewer
 	Mail
 	Members
+	Keys
 	Blobs
 	Sockets
 }
@@ -94,6 +95,22 @@ type Members interface {
 	ForgetAgent(ctx context.Context, agent protocol.AgentID) error
 	// Shutdown begins the end of the process and returns; the answer is still sent.
 	Shutdown(ctx context.Context) error
+}
+
+// Keys are the contract's keys, for the node's owner and for the pages of who joins. A ref is a kr-…, or a label that only
+// one key has.
+type Keys interface {
+	// Keys are the oldest first; all: those that are over as well.
+	Keys(ctx context.Context, all bool) ([]api.Key, error)
+	IssueKey(ctx context.Context, req api.KeyRequest) (api.KeyIssued, error)
+	// RenewKey gives a key another life of ttl milliseconds; nil: as long as the last.
+	RenewKey(ctx context.Context, ref string, ttl *int64) (api.Key, error)
+	LabelKey(ctx context.Context, ref, label string) (api.Key, error)
+	RevokeKey(ctx context.Context, ref, mode string) (api.KeyRevoked, error)
+	// JoinKey is the key of a string, or a refusal unless it may be used now.
+	JoinKey(ctx context.Context, secret string) (api.Key, error)
+	// JoinLocal is the local key of a label that may be used now, with the path of the file that holds it.
+	JoinLocal(ctx context.Context, label string) (api.Key, string, error)
 }
 
 // Blobs are attachments by content hash.

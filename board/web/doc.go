@@ -24,6 +24,9 @@
 //	POST tasks/{id}/cancel                                           S+T  api.Task
 //	POST invites                                                     T    api.InviteRequest; api.InviteResult
 //	POST members/{peer}/renew, members/{peer}/revoke                 T    revoke takes {"reason"}
+//	GET  keys?all=1                                                  T    {"keys":[api.Key…]}
+//	POST keys                                                        T    api.KeyRequest; api.KeyIssued, the only answer with a string
+//	POST keys/{ref}/renew, label, revoke                             T    api.KeyRenewRequest, KeyLabelRequest, KeyRevokeRequest
 //	POST leave                                                       T
 //	POST agents/{id}/forget                                          T
 //	PUT  blobs?name=&mime=&sha256=, blobs/{sha256}                   T    any bytes, at most 64 MiB; protocol.BlobRef
@@ -32,7 +35,8 @@
 //	POST down                                                        T    202; the node stops after answering
 //
 // Beside it: GET /open/{ticket} (uses a link, sets the session), GET /healthz and /readyz (nothing but "ok"), GET /ws
-// (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET / and its views /t/ID, /m/ID, /a/ID, /n/ID, and the page's files (S),
+// (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET /join/{collab,upstream,peer}?key=
+// (how to join with a key, as Markdown; 403 unless it is valid), GET /join/local?label= (from this machine alone), GET / and its views /t/ID, /m/ID, /a/ID, /n/ID, and the page's files (S),
 // and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (S+T), POST /api/feedback (S).
 //
 // Of the durations, "30s" and "5m" are read as Go does; without one, wait lasts an hour and messages/{id} 30 s.

@@ -272,6 +272,48 @@ func (f *fake) CancelTask(_ context.Context, id string) (api.Task, error) {
 func (f *fake) Invite(context.Context, api.InviteRequest) (api.InviteResult, error) {
 	return api.InviteResult{Token: "aster1-x"}, nil
 }
+func (f *fake) Keys(_ context.Context, all bool) ([]api.Key, error) {
+	f.note("keys %v", all)
+	return []api.Key{{Ref: "kr-1", Kind: "collab", Label: "l"}}, nil
+}
+
+func (f *fake) IssueKey(_ context.Context, req api.KeyRequest) (api.KeyIssued, error) {
+	f.note("issue %s %s", req.Kind, req.Label)
+	return api.KeyIssued{Secret: "ck-x"}, nil
+}
+
+func (f *fake) RenewKey(_ context.Context, ref string, ttl *int64) (api.Key, error) {
+	f.note("renew key %s %v", ref, ttl != nil)
+	return api.Key{Ref: ref}, nil
+}
+
+func (f *fake) LabelKey(_ context.Context, ref, label string) (api.Key, error) {
+	f.note("label key %s %s", ref, label)
+	return api.Key{Ref: ref, Label: label}, nil
+}
+
+func (f *fake) RevokeKey(_ context.Context, ref, mode string) (api.KeyRevoked, error) {
+	f.note("revoke key %s %s", ref, mode)
+	return api.KeyRevoked{Key: api.Key{Ref: ref}}, nil
+}
+
+func (f *fake) JoinKey(_ context.Context, secret string) (api.Key, error) {
+	if kind, ok := map[string]string{"ck-good": "collab", "uk-good": "upstream"}[secret]; ok {
+		return api.Key{Kind: kind, Bound: "partner", Expires: 1790000000000}, nil
+	}
+	return api.Key{}, protocol.Refuse(protocol.CodeBadKey, "no such key", "")
+}
+
+func (f *fake) JoinLocal(_ context.Context, label string) (api.Key, string, error) {
+	switch label {
+	case "good":
+		return api.Key{Kind: "local", Label: label}, "/home/local-keys/good.key", nil
+	case "../x", "":
+		return api.Key{}, "", protocol.Refuse(protocol.CodeBadFrame, "bad label", "")
+	}
+	return api.Key{}, "", protocol.Refuse(protocol.CodeUnknownID, "no such label", "")
+}
+
 func (f *fake) RenewMember(_ context.Context, p protocol.PeerID) (api.Peer, error) {
 	return api.Peer{Peer: p}, nil
 }

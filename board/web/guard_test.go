@@ -80,7 +80,7 @@ func signIn(t *testing.T, s *Server, ts *httptest.Server) func(*http.Request) {
 }
 
 // wayTo is a concrete address for a row of the table.
-var wayTo = strings.NewReplacer("{id}", "x", "{peer}", "p", "{sha256}", strings.Repeat("a", 64), "{ticket}", "t", "{file}", "board.js", "{$}", "")
+var wayTo = strings.NewReplacer("{id}", "x", "{peer}", "p", "{ref}", "r", "{kind}", "collab", "{sha256}", strings.Repeat("a", 64), "{ticket}", "t", "{file}", "board.js", "{$}", "")
 
 func asSocket(r *http.Request) {
 	r.Header.Set("Connection", "Upgrade")
@@ -176,7 +176,7 @@ func (x *tried) wrongChanges() {
 		x.want("a form", 415, protocol.CodeWrongType, credential, with("Content-Type", "application/x-www-form-urlencoded"))
 		x.want("plain text", 415, protocol.CodeWrongType, credential, with("Content-Type", "text/plain"))
 	}
-	other := map[string]string{"GET": "DELETE", "POST": "GET", "PUT": "PATCH"}[x.rt.method]
+	other := map[string]string{"GET": "DELETE", "POST": "PATCH", "PUT": "PATCH"}[x.rt.method]
 	if got, code, _ := ask(x.t, x.ts, other, wayTo.Replace(x.rt.path), "", bearer); got != 405 || code != codeWrongMethod {
 		x.t.Errorf("%s %s: %d %s, want 405", other, x.rt.path, got, code)
 	}

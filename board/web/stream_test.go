@@ -362,6 +362,11 @@ func TestOwnerCommandsReachTheNode(t *testing.T) {
 		{"POST", "/ack", `{"ids":["t-7kq2m"]}`, `"acked":["whole-id"]`},
 		{"POST", "/invites", `{"role":"local"}`, `"token":"aster1-x"`},
 		{"POST", "/members/12D3/renew", ``, `"peer":"12D3"`},
+		{"GET", "/keys?all=1", ``, `"ref":"kr-1"`},
+		{"POST", "/keys", `{"kind":"collab"}`, `"secret":"ck-x"`},
+		{"POST", "/keys/kr-1/renew", `{"ttlMillis":5}`, `"ref":"kr-1"`},
+		{"POST", "/keys/kr-1/label", `{"label":"other"}`, `"label":"other"`},
+		{"POST", "/keys/kr-1/revoke", `{"mode":"immediate"}`, `"ref":"kr-1"`},
 		{"POST", "/members/12D3/revoke", `{"reason":"lost"}`, `"ok":true`},
 		{"POST", "/agents/a%20b/forget", ``, `"ok":true`},
 		{"POST", "/tasks/t-7kq2m/cancel", ``, `unknown-id`},
@@ -378,7 +383,7 @@ func TestOwnerCommandsReachTheNode(t *testing.T) {
 			t.Errorf("%s %s: %s", c.method, c.path, body)
 		}
 	}
-	want := "[ack [t-7kq2m] revoke 12D3 lost forget a b cancel t-7kq2m leave down search tax 9 5]"
+	want := "[ack [t-7kq2m] keys true issue collab  renew key kr-1 true label key kr-1 other revoke key kr-1 immediate revoke 12D3 lost forget a b cancel t-7kq2m leave down search tax 9 5]"
 	if got := fmt.Sprint(f.calls); got != want {
 		t.Errorf("calls %s, want %s", got, want)
 	}

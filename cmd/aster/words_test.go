@@ -137,6 +137,49 @@ func TestWordsAndExitCodes(t *testing.T) {
 			name: "revoke", args: "member revoke mac-mini --reason stolen", out: "mac-mini is revoked\n", asked: `POST /members/P2/revoke {"reason":"stolen"}`,
 			routes: map[string]any{"GET /peers": map[string]any{"peers": []api.Peer{{Name: "mac-mini", Peer: "P2"}}}, "POST /members/{peer}/revoke": map[string]bool{"ok": true}},
 		},
+		{
+			name: "issue a key", args: "key issue --label partner --ttl 1h",
+			routes: map[string]any{"POST /keys": api.KeyIssued{Secret: "ck-0123456789abcdef01234567", Key: api.Key{Ref: "kr-0123456789ab", Kind: "collab", Label: "partner", Expires: delegateAt}}},
+			out:    "ck-0123456789abcdef01234567\n", asked: `POST /keys {"kind":"collab","label":"partner","ttlMillis":3600000}`,
+			err: "kr-0123456789ab, collab, until " + clock(delegateAt) + "; shown this once. Join: /ws of the board's address, or /join/collab?key=… for how\n",
+		},
+		{
+			name: "issue a local key", args: "key issue --kind local --ttl 0",
+			routes: map[string]any{"POST /keys": api.KeyIssued{File: "/h/local-keys/local.key", Page: "http://x/join/local?label=local", Key: api.Key{Ref: "kr-0123456789ab", Kind: "local"}}},
+			out:    "/h/local-keys/local.key\n", asked: `POST /keys {"kind":"local","ttlMillis":0}`,
+			err: "kr-0123456789ab, local, no end; the key lies in this file, which you alone can read. How to join with it: http://x/join/local?label=local\n",
+		},
+		{
+			name: "keys", args: "key list --all", asked: "GET /keys?all=1",
+			routes: map[string]any{"GET /keys": map[string]any{"keys": []api.Key{
+				{Ref: "kr-0123456789ab", Label: "partner\x1b[31m", Kind: "collab", State: "ACTIVE", Bound: "p", Connection: "connected", RenewCount: 2},
+				{Ref: "kr-1123456789ab", Label: "old", Kind: "peer", State: "REVOKED", Lapsed: true, Connection: "never"},
+			}}},
+			out: "KEY              LABEL         KIND    STATE      AGENT  UNTIL   RENEWED\n" +
+				"kr-0123456789ab  partner [31m  collab  connected  p      no end  2\n" +
+				"kr-1123456789ab  old           peer    ended      -      no end  0\n",
+		},
+		{
+			name: "revoke a key gently", args: "key revoke partner --at-session-end", asked: `POST /keys/partner/revoke {"mode":"sessionEnd"}`,
+			routes: map[string]any{"POST /keys/{ref}/revoke": api.KeyRevoked{Key: api.Key{Ref: "kr-1", Label: "partner", State: "REVOKED_PENDING"}}},
+			out:    "kr-1 partner ends with its session, in 5 min at the latest\n",
+		},
+		{
+			name: "revoke a key", args: "key revoke kr-1", asked: `POST /keys/kr-1/revoke {"mode":"immediate"}`, out: "kr-1 partner is revoked\n",
+			routes: map[string]any{"POST /keys/{ref}/revoke": api.KeyRevoked{Key: api.Key{Ref: "kr-1", Label: "partner", State: "REVOKED"}}},
+		},
+		{
+			name: "renew a key", args: "key renew kr-1 --ttl 1h", asked: `POST /keys/kr-1/renew {"ttlMillis":3600000}`, out: "kr-1 partner works until " + clock(delegateAt) + "\n",
+			routes: map[string]any{"POST /keys/{ref}/renew": api.Key{Ref: "kr-1", Label: "partner", Expires: delegateAt}},
+		},
+		{
+			name: "label a key", args: "key label kr-1 two", asked: `POST /keys/kr-1/label {"label":"two"}`, out: "kr-1 is called two\n",
+			routes: map[string]any{"POST /keys/{ref}/label": api.Key{Ref: "kr-1", Label: "two"}},
+		},
+		{
+			name: "label of no key", args: "key label x y", code: 4, err: "there is no such key; aster key list shows them\n",
+			routes: map[string]any{"POST /keys/{ref}/label": protocol.Refuse("KEY_NOT_FOUND", "there is no such key", "aster key list shows them")},
+		},
 		{name: "main", args: "main", routes: map[string]any{"GET /status": api.Status{Main: api.Main{Term: 4, Peer: "P", Node: "devbox", Agent: "claude-shop", Here: true}}}, out: "claude-shop on devbox, term 4 (this node)\n"},
 		{
 			name: "report", args: "report --re t-7kq2m --status done --summary +14", out: "m-9mmdk logged\n",
@@ -176,6 +219,7 @@ func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
 	home := newHome(t)
 	for _, args := range []string{
 		"status", "peers", "agents", "agent list", "agent forget x", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
+		"key issue", "key list", "key renew x", "key label x y", "key revoke x",
 		"send --to a hi", "delegate --to a hi", "report --re x --status done", "inbox", "inbox --follow", "ack x", "wait", "show x", "outbox", "tail", "search x",
 		"task list", "task show x", "task fetch x", "task cancel x",
 	} {
@@ -195,7 +239,7 @@ func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
 
 func TestMistakesOfUsageExit2(t *testing.T) {
 	home := newHome(t)
-	for _, args := range []string{"bogus", "status extra", "ack", "send --bogus", "task bogus", "up --leave", "wait --timeout 0s", "wait --timeout x", "tail --since yesterday", "delegate hi", "delegate --to a --timeout 5s hi", "invite --ttl 0s", "inbox --all --dead", "search", "show"} {
+	for _, args := range []string{"bogus", "status extra", "ack", "send --bogus", "task bogus", "up --leave", "wait --timeout 0s", "wait --timeout x", "tail --since yesterday", "delegate hi", "delegate --to a --timeout 5s hi", "invite --ttl 0s", "key issue --kind main", "key issue --ttl -1s", "key renew", "key renew x --ttl 0s", "key label x", "key revoke", "inbox --all --dead", "search", "show"} {
 		got := typeIn(t, nil, "", append(strings.Fields(args), "--home", home)...)
 		if got.code != 2 || got.err == "" || got.out != "" {
 			t.Errorf("aster %s: exit %d, stdout %q, stderr %q", args, got.code, got.out, got.err)

@@ -217,6 +217,41 @@ func (c *Client) RevokeMember(ctx context.Context, peer protocol.PeerID, reason 
 	return c.call(ctx, post("members", string(peer), "revoke"), map[string]string{"reason": reason}, nil)
 }
 
+// Keys lists the contract's keys; all: those that are over as well.
+func (c *Client) Keys(ctx context.Context, all bool) ([]api.Key, error) {
+	var out struct{ Keys []api.Key }
+	q := url.Values{}
+	if all {
+		q.Set("all", "1")
+	}
+	err := c.call(ctx, get("keys").with(q), nil, &out)
+	return out.Keys, err
+}
+
+// IssueKey makes a key; the answer is the only one that holds its string.
+func (c *Client) IssueKey(ctx context.Context, req api.KeyRequest) (out api.KeyIssued, err error) {
+	err = c.call(ctx, post("keys"), req, &out)
+	return out, err
+}
+
+// RenewKey gives a key another life.
+func (c *Client) RenewKey(ctx context.Context, ref string, req api.KeyRenewRequest) (out api.Key, err error) {
+	err = c.call(ctx, post("keys", ref, "renew"), req, &out)
+	return out, err
+}
+
+// LabelKey gives a key another label.
+func (c *Client) LabelKey(ctx context.Context, ref, label string) (out api.Key, err error) {
+	err = c.call(ctx, post("keys", ref, "label"), api.KeyLabelRequest{Label: label}, &out)
+	return out, err
+}
+
+// RevokeKey ends a key.
+func (c *Client) RevokeKey(ctx context.Context, ref, mode string) (out api.KeyRevoked, err error) {
+	err = c.call(ctx, post("keys", ref, "revoke"), api.KeyRevokeRequest{Mode: mode}, &out)
+	return out, err
+}
+
 // Leave ends this node's own membership.
 func (c *Client) Leave(ctx context.Context) error { return c.call(ctx, post("leave"), nil, nil) }
 
