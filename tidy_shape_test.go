@@ -30,7 +30,7 @@ var longFiles = map[string]int{
 
 var longFuncs = map[string]int{
 	"node/hub/play_test.go do":                      80,  // a switch: one verb of the plays a case
-	"cmd/aster/words_test.go TestWordsAndExitCodes": 160, // a table of commands, their words and exit codes
+	"cmd/aster/words_test.go TestWordsAndExitCodes": 200, // a table of commands, their words and exit codes
 	"board/web/sample_test.go sampleSnapshot":       80,  // a literal: one of everything that the page can show
 
 	"cmd/aster/internal/bench/joins.go joins":                            76, // one measurement: what is timed stays in one place
