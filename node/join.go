@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/roles/member"
@@ -121,6 +122,9 @@ func (n *Node) join(invite *member.Invite) (*api.Joined, error) {
 	defer cancel()
 	req := member.JoinRequest{Invite: invite.ID, Secret: invite.Secret, Name: m.Name, Version: n.cfg.Version, Addrs: n.mesh.Addrs()}
 	raw, addr, err := n.mesh.Admit(ctx, invite.Inviter, invite.Addrs, append([]byte{askJoin}, req.Encode()...))
+	if errors.Is(err, mesh.ErrGate) {
+		return nil, protocol.Refuse(protocol.CodeRate, "the inviting node takes no newcomers from here at the moment: too many have knocked", "Try again in a few seconds")
+	}
 	if err != nil {
 		return nil, protocol.Refuse(protocol.CodeInviteUnknown, "no node answers at the invite's addresses (%s)",
 			"Is the inviting node running and reachable from here? On it: aster status; then aster invite --lan", strings.Join(invite.Addrs, ", "))
