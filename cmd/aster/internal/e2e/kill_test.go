@@ -52,7 +52,7 @@ func newSurvival(t *testing.T, seed uint64) *survival {
 	s.starts, s.ends = filepath.Join(dir, "starts"), filepath.Join(dir, "ends")
 	script := fmt.Sprintf(`echo "$ASTER_TASK_ID $ASTER_TASK_ATTEMPT" >> %s; for i in 1 2 3; do echo step $i; sleep 0.1; done; echo "$ASTER_TASK_ID $ASTER_TASK_ATTEMPT" >> %s`, s.starts, s.ends)
 	config := fmt.Sprintf("[worker]\ncommand = [\"sh\", \"-c\", %s]\nslots = %d\n", quoted(script), slots)
-	all := mesh(t, map[string]string{"bee": config}, "ada", "bee")
+	all := meshOf(t, map[string]string{"bee": config}, "ada", "bee")
 	s.from, s.to = all[0], all[1]
 	s.bob = attach(s.to, "bob")
 	s.from.knows("bob")

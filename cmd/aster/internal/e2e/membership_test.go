@@ -89,7 +89,7 @@ func TestInvitesAreRefusedByName(t *testing.T) {
 
 // TestRevokedWithinASecond: its links close within a second, what it says later counts nowhere, its own up says so.
 func TestRevokedWithinASecond(t *testing.T) {
-	nodes := mesh(t, nil, "host", "friend", "foe")
+	nodes := meshOf(t, nil, "host", "friend", "foe")
 	host, friend, foe := nodes[0], nodes[1], nodes[2]
 	host.declare("main-agent")
 	foe.knows("main-agent")
@@ -104,7 +104,7 @@ func TestRevokedWithinASecond(t *testing.T) {
 	host.linked(2)
 	friend.linked(2)
 
-	peer := member(t, host, "foe").Peer
+	peer := memberRow(t, host, "foe").Peer
 	began := time.Now()
 	must(t, host.api().RevokeMember(t.Context(), peer, "it is a test"))
 	for _, n := range []*node{host, friend} {
@@ -172,7 +172,7 @@ func TestRevokedWithinASecond(t *testing.T) {
 
 // TestUpstreamAndCollab: an outside member sees what is addressed to it and nothing else, on its disk and in its API.
 func TestUpstreamAndCollab(t *testing.T) {
-	nodes := mesh(t, nil, "host", "inner")
+	nodes := meshOf(t, nil, "host", "inner")
 	host, inner := nodes[0], nodes[1]
 	host.declare("main-agent")
 	inner.declare("ines")

@@ -305,8 +305,8 @@ func (n *node) inspect() {
 	}
 }
 
-// mesh starts names[0] as the founder and joins the others to it as locals, all linked with all.
-func mesh(t *testing.T, configs map[string]string, names ...string) []*node {
+// meshOf starts names[0] as the founder and joins the others to it as locals, all linked with all.
+func meshOf(t *testing.T, configs map[string]string, names ...string) []*node {
 	t.Helper()
 	var all []*node
 	for i, name := range names {

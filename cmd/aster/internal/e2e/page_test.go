@@ -21,7 +21,7 @@ func TestPageShowsAMessageOfAnotherNodeWithinASecond(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real processes and a browser")
 	}
-	nodes := mesh(t, nil, "devbox", "mac-mini")
+	nodes := meshOf(t, nil, "devbox", "mac-mini")
 	far := nodes[1]
 	for _, n := range nodes {
 		n.declare("agent-of-" + n.name)

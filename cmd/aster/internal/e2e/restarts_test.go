@@ -18,7 +18,7 @@ func TestThousandsOfMessagesWithRestarts(t *testing.T) {
 	if long {
 		total, turns = 5004, 10
 	}
-	nodes := mesh(t, nil, "n0", "n1", "n2")
+	nodes := meshOf(t, nil, "n0", "n1", "n2")
 	agents := make([]*agent, len(nodes))
 	for i, n := range nodes {
 		agents[i] = attach(n, protocol.AgentID(fmt.Sprintf("agent-%d", i)))

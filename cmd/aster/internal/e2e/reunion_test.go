@@ -15,7 +15,7 @@ import (
 
 // TestAllKilledTogether is the second third of acceptance 5: all nodes end at once, strangers take two of their ports.
 func TestAllKilledTogether(t *testing.T) {
-	nodes := mesh(t, nil, "n0", "n1", "n2")
+	nodes := meshOf(t, nil, "n0", "n1", "n2")
 	for _, n := range nodes {
 		n.kill()
 	}
@@ -66,7 +66,7 @@ func meshPort(t *testing.T, n *node) int {
 
 // TestFounderGone is the last third of acceptance 5: no single disk matters, not even the founder's.
 func TestFounderGone(t *testing.T) {
-	nodes := mesh(t, nil, "founder", "second", "third")
+	nodes := meshOf(t, nil, "founder", "second", "third")
 	founder, second, third := nodes[0], nodes[1], nodes[2]
 	founder.kill()
 	must(t, os.RemoveAll(founder.home))
@@ -93,7 +93,7 @@ func TestFounderGone(t *testing.T) {
 	}
 	eventually(t, patience, "third is out", func() (bool, string) {
 		st, err := second.status()
-		return err == nil && member(t, second, "third").Revoked && member(t, second, "founder").Revoked && st.Linked == 1, fmt.Sprintf("%+v %v", st, err)
+		return err == nil && memberRow(t, second, "third").Revoked && memberRow(t, second, "founder").Revoked && st.Linked == 1, fmt.Sprintf("%+v %v", st, err)
 	})
 	another := newNode(t, "another", "")
 	another.up(newcomer.invite())
@@ -108,8 +108,8 @@ func TestFounderGone(t *testing.T) {
 	})
 }
 
-// member is the row of a node's name.
-func member(t *testing.T, n *node, name string) api.Peer {
+// memberRow is the row of a node's name.
+func memberRow(t *testing.T, n *node, name string) api.Peer {
 	t.Helper()
 	all, err := n.api().Peers(t.Context())
 	must(t, err)

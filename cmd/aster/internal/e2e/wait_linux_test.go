@@ -57,7 +57,7 @@ func fields(t *testing.T, path string) map[string]int64 {
 
 // TestWaitWakes is acceptance 6 on the process itself: waiting costs nothing, and a message wakes within 2 s.
 func TestWaitWakes(t *testing.T) {
-	nodes := mesh(t, nil, "here", "there")
+	nodes := meshOf(t, nil, "here", "there")
 	here, there := nodes[0], nodes[1]
 	here.declare("sleeper")
 	there.knows("sleeper")
