@@ -74,7 +74,7 @@ func (j *Journal) Commit(b Batch) (first uint64, err error) {
 	if b.empty() {
 		return j.next, nil
 	}
-	t := &transaction{j: j, c: j.writer, next: j.next, logs: map[protocol.LogID]*logState{}}
+	t := &transaction{j: j, c: j.writer, next: j.next, logs: map[protocol.LogID]*logState{}, later: true}
 	if err := t.plan(&b); err != nil {
 		return 0, err
 	}
@@ -120,6 +120,15 @@ func (j *Journal) install(t *transaction) {
 	for _, r := range t.earlyGone {
 		delete(j.early, r)
 	}
+	if t.filedAll {
+		j.unfiled = nil
+	}
+	j.unfiled = append(j.unfiled, t.unfiled...)
+	for _, s := range t.settled {
+		if i, ok := unfiledAt(j.unfiled, s.pos); ok {
+			j.unfiled[i].settle(s.tier)
+		}
+	}
 	for ref, at := range t.fresh {
 		j.places.put(ref, at)
 	}
@@ -139,6 +148,11 @@ type transaction struct {
 	bytes int64
 
 	fresh map[msgRef]place // messages of this transaction
+
+	later    bool      // messages are filed later
+	unfiled  []filing  // those of this transaction
+	filedAll bool      // what waited before it is filed by it
+	settled  []settled // tiers of messages that wait
 
 	earlyAdded, earlyGone []msgRef
 }
@@ -183,6 +197,11 @@ func (t *transaction) log(id protocol.LogID) *logState {
 }
 
 func (t *transaction) write(b *Batch) error {
+	if t.later && len(t.j.unfiled) >= fileAt {
+		if err := t.fileAll(); err != nil {
+			return err
+		}
+	}
 	for _, l := range t.logs {
 		if err := t.putHead(l); err != nil {
 			return err

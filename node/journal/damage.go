@@ -106,6 +106,9 @@ func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 	case j.failed != nil:
 		return 0, j.failed
 	}
+	if err := j.fileNow(); err != nil { // what waits would else be filed twice
+		return 0, err
+	}
 	t := &transaction{j: j, c: j.writer}
 	var mended []int64
 	err = inTransaction(j.writer, func() error {

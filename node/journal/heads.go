@@ -16,7 +16,7 @@ func (j *Journal) readHeads() error {
 	c := j.writer
 	clear(j.logs)
 	clear(j.rows)
-	j.places = places{}
+	j.places, j.unfiled = places{}, nil
 	var bad error
 	err := c.each("SELECT id, name, seq, hash FROM logs", nil, func(s *sqlite3.Stmt) bool {
 		id, err := protocol.ParseLogID(s.ColumnText(1))

@@ -12,33 +12,16 @@ import (
 // fold is the form under which agents are filed.
 func fold(id protocol.AgentID) string { return string(protocol.FoldAgentID(id)) }
 
-// putMessage files a message under what queries ask for.
+// putMessage files a message under what queries ask for, or has it filed later.
 func (t *transaction) putMessage(pos uint64, l *logState, r *protocol.Record, env *protocol.Envelope) error {
-	state := stateOpen
-	if env.From == "" || (env.To == "" && env.Room == "") {
-		state = stateNone
-	}
-	err := t.c.exec("INSERT INTO msgs(pos, sender, target, intent, re, thread, short, at, state) VALUES(?,?,?,?,?,?,?,?,?)",
-		pos, orNull(fold(env.From)), orNull(fold(env.To)), string(env.Intent), orNull(string(env.Re)),
-		orNull(env.Thread), shortKey(env.ID), uint64(r.At), state)
-	if err != nil {
-		return fmt.Errorf("file message %s seq %d: %w", l.text, r.Seq, err)
-	}
 	ref := msgRef{l.row, r.Seq}
-	t.placed(ref, place{pos: pos, bytes: int64(len(r.Body)), target: fold(env.To)})
-	id, content := env.Identity(), env.Content()
-	err = t.c.exec("INSERT INTO identities VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING", id[:], content[:], l.row, r.Seq, pos)
-	if err != nil {
-		return fmt.Errorf("identity of %s seq %d: %w", l.text, r.Seq, err)
-	}
-	if !t.j.early[ref] {
+	f := filingOf(pos, ref, r, env)
+	t.placed(ref, place{pos: pos, bytes: int64(len(r.Body)), target: f.target})
+	if t.later {
+		t.unfiled = append(t.unfiled, f)
 		return nil
 	}
-	t.earlyGone = append(t.earlyGone, ref)
-	if err := t.c.exec("DELETE FROM tiers_early WHERE log=? AND seq=?", l.row, r.Seq); err != nil {
-		return err
-	}
-	return t.settleByTiers(pos, ref)
+	return t.file([]filing{f})
 }
 
 // settleByTiers settles a message of which receipts came first.
@@ -46,7 +29,7 @@ func (t *transaction) settleByTiers(pos uint64, ref msgRef) error {
 	for _, tier := range []protocol.Tier{protocol.Processed, protocol.Refused} {
 		n, err := t.c.number("SELECT count(*) FROM tiers WHERE log=? AND seq=? AND tier=?", ref.log, ref.seq, string(tier))
 		if err == nil && n > 0 {
-			err = t.settle(pos, tier)
+			err = t.settleRow(pos, tier)
 		}
 		if err != nil {
 			return err
@@ -57,6 +40,14 @@ func (t *transaction) settleByTiers(pos uint64, ref msgRef) error {
 
 // settle notes at the message itself that it was processed, or refused and not processed by anybody.
 func (t *transaction) settle(pos uint64, tier protocol.Tier) error {
+	if t.waits(pos) {
+		t.settled = append(t.settled, settled{pos, tier})
+		return nil
+	}
+	return t.settleRow(pos, tier)
+}
+
+func (t *transaction) settleRow(pos uint64, tier protocol.Tier) error {
 	if tier == protocol.Processed {
 		return t.c.exec("UPDATE msgs SET state=1 WHERE pos=? AND state IN (0,2)", pos)
 	}

@@ -110,6 +110,7 @@ type Journal struct {
 	next       uint64          // position of the next record
 	failed     error           // the first final error; every later commit repeats it
 	places     places          // of the newest messages
+	unfiled    []filing        // by position
 	early      map[msgRef]bool // messages not here yet that receipts already speak of
 	dbBytes    int64           // of the files when last measured
 	walFile    int64
@@ -185,11 +186,15 @@ func (j *Journal) openStore() error {
 		err := j.openWriter()
 		if err == nil {
 			// Without work done this only tells how many frames the engine accepted.
-			accepted, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_NOOP)
-			if n := frames - int64(accepted); err == nil && accepted >= 0 && n > 0 {
+			accepted, _, noop := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_NOOP)
+			if n := frames - int64(accepted); noop == nil && accepted >= 0 && n > 0 {
 				j.recovery.TornBytes = n * (24 + pageBytes)
 			}
-			return nil
+			if err = j.fileLeft(); err == nil {
+				return nil
+			}
+			err = errors.Join(err, j.writer.close())
+			j.failed = nil // a rebuild begins with a writer of its own
 		}
 		if !isDamage(err) && !errors.Is(err, ErrDamaged) {
 			return err
@@ -297,6 +302,7 @@ func (j *Journal) Close() error {
 		err = errors.Join(err, (<-j.readers).close())
 	}
 	if j.failed == nil {
+		err = errors.Join(err, j.fileNow())
 		return errors.Join(err, j.writer.close())
 	}
 	j.writer.close() // its error is the one that Commit returned

@@ -280,5 +280,8 @@ func (j *Journal) Identity(id protocol.Digest) (row IdentityRow, found bool, err
 	if err != nil {
 		return row, false, fmt.Errorf("identity: %w", j.suspect(err))
 	}
+	if !found {
+		row, found = j.unfiledIdentity(id)
+	}
 	return row, found, nil
 }

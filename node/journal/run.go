@@ -115,6 +115,9 @@ func (x *indexing) calmIn() time.Duration {
 // all indexes until nothing is left.
 func (x *indexing) all(ctx context.Context) {
 	x.since = time.Time{}
+	if err := x.j.filed(); err != nil {
+		return // final; the next commit says so
+	}
 	for ctx.Err() == nil {
 		more, err := x.j.indexSome()
 		switch {
