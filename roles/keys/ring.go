@@ -200,8 +200,8 @@ func DecodeRing(raw json.RawMessage) (*Ring, error) {
 			return nil, fmt.Errorf("key ring: an empty entry")
 		}
 		h, ok := parseHash(e.Hash)
-		if !ok {
-			return nil, fmt.Errorf("key ring: not a hash: %q", protocol.CutText(e.Hash, 80))
+		if !ok || (e.Bind == nil) != (e.Seen == nil) {
+			return nil, fmt.Errorf("key ring: not an entry: %q", protocol.CutText(e.Hash, 80))
 		}
 		r.keys[h], r.refs[h.Ref()] = e, h
 	}
