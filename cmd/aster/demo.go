@@ -44,6 +44,8 @@ type showing struct {
 	a    *app
 	mesh *demo.Mesh
 	self string
+
+	checks bool // the repository's check can run here; set by show
 }
 
 func (a *app) demo(ctx context.Context, once bool) error {
@@ -88,8 +90,8 @@ func (s *showing) show(ctx context.Context) error {
 		roles = append(roles, n.Name+" "+string(n.Role))
 	}
 	s.a.say("%d nodes on loopback: %s", len(s.mesh.Nodes), strings.Join(roles, ", "))
-	if !demo.CanCheck() {
-		s.a.talk("no go here: the repository's own check (%s) is left out", demo.Check)
+	if s.checks = demo.CanCheck(ctx); !s.checks {
+		s.a.talk("no go that can build here: the repository's own check (%s) is left out", demo.Check)
 	}
 	devbox, guest := s.mesh.Node("devbox"), s.mesh.Node("guest")
 	waits := make(chan error, 1)
@@ -127,7 +129,7 @@ func nameWidth() int { return len("devbox -> mac-mini") }
 func (s *showing) delegate(ctx context.Context, to, task string, tier protocol.Tier) (protocol.MsgID, error) {
 	devbox := s.mesh.Node("devbox")
 	o := delegateOptions{to: to, repo: s.mesh.Shop}
-	if task == demo.Task && demo.CanCheck() {
+	if task == demo.Task && s.checks {
 		o.accept = []string{demo.Check}
 	}
 	req, err := s.a.delegation(ctx, devbox.Client, o, task)

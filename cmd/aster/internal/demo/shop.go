@@ -93,8 +93,9 @@ func makeShop(ctx context.Context, dir string) error {
 	return nil
 }
 
-// CanCheck says whether the repository's check can run on this machine.
-func CanCheck() bool {
-	_, err := exec.LookPath("go")
-	return err == nil
+// CanCheck says whether the repository's check can run here: there is a go, and a folder where it may build.
+func CanCheck(ctx context.Context) bool {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
+	cache := strings.TrimSpace(string(out))
+	return err == nil && cache != "" && cache != "off"
 }
