@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,7 +50,6 @@ type agent struct {
 	conns int
 	got   []delivery
 	count map[protocol.MsgID]int
-	other []received              // frames that are no messages to this agent
 	known map[protocol.MsgID]bool // acknowledged, and the node knows
 	late  []protocol.MsgID        // delivered although known
 }
@@ -105,15 +103,7 @@ func (a *agent) serve(ctx context.Context, c *link.Conn, ledger *os.File) {
 	conn := a.conns
 	a.mu.Unlock()
 	c.Send(fmt.Appendf(nil, `{"type":"HELLO","agentId":%q,"agentName":%q,"capabilities":["ack-layer"]}`, a.id, a.id))
-	// Until its HELLO is judged the socket is an operator's and sees what boards see: nothing of that is delivered to it.
-	welcome := false
-	_ = c.Serve(ctx, func(data []byte, _ bool) { // the node may be killed at any time
-		if !welcome {
-			welcome = bytes.Contains(data, []byte(`"ConnectionInfo"`))
-			return
-		}
-		a.take(c, conn, data, ledger)
-	})
+	_ = c.Serve(ctx, func(data []byte, _ bool) { a.take(c, conn, data, ledger) }) // the node may be killed at any time
 }
 
 // take writes a message into the ledger, and acknowledges it after that.
@@ -126,10 +116,7 @@ func (a *agent) take(c *link.Conn, conn int, data []byte, ledger *os.File) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if f.MsgID == "" || f.TargetAgentID != a.id || protocol.Lookup(protocol.Intent(f.Name)).Keeping != protocol.Kept {
-		if len(a.other) < 10_000 {
-			a.other = append(a.other, f)
-		}
-		return
+		return // nothing to this agent
 	}
 	if _, err := fmt.Fprintf(ledger, "%d %s %s\n", conn, f.MsgID, f.AgentID); err != nil {
 		a.t.Errorf("ledger of %s: %v", a.id, err)
@@ -181,21 +168,6 @@ func (a *agent) read() []delivery {
 		out = append(out, d)
 	}
 	return out
-}
-
-// heard waits for a frame that is no message to this agent and fits.
-func (a *agent) heard(what string, fits func(received) bool) {
-	a.t.Helper()
-	eventually(a.t, patience, string(a.id)+" hears "+what, func() (bool, string) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		for _, f := range a.other {
-			if fits(f) {
-				return true, ""
-			}
-		}
-		return false, fmt.Sprintf("%d other frames, %d messages", len(a.other), len(a.got))
-	})
 }
 
 // inboxOf is everything that an agent's home holds for it, acknowledged or not.
