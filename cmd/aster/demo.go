@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,6 +55,10 @@ func (a *app) demo(ctx context.Context, once bool) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a terminal that closes, too, leaves nothing behind
 	defer stop()
+	// Whoever reads our output may leave (aster demo | head). That is an error of a write then, and not our end on the spot.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -72,7 +77,7 @@ func (a *app) demo(ctx context.Context, once bool) error {
 		case err = <-mesh.Ended:
 		}
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errUnread) {
 		err = nil // interrupted, which is how it ends
 	}
 	if err = mesh.Stop(err); err != nil {
@@ -89,7 +94,9 @@ func (s *showing) show(ctx context.Context) error {
 	for _, n := range s.mesh.Nodes {
 		roles = append(roles, n.Name+" "+string(n.Role))
 	}
-	s.a.say("%d nodes on loopback: %s", len(s.mesh.Nodes), strings.Join(roles, ", "))
+	if err := s.say("%d nodes on loopback: %s", len(s.mesh.Nodes), strings.Join(roles, ", ")); err != nil {
+		return err
+	}
 	if s.checks = demo.CanCheck(ctx); !s.checks {
 		s.a.talk("no go that can build here: the repository's own check (%s) is left out", demo.Check)
 	}
@@ -114,7 +121,9 @@ func (s *showing) show(ctx context.Context) error {
 		if err != nil {
 			return s.cut(ctx, err)
 		}
-		s.a.say("%-*s  %s", nameWidth(), clean(t.NodeName), endText(string(t.State), clean(t.Summary), t))
+		if err := s.say("%-*s  %s", nameWidth(), clean(t.NodeName), endText(string(t.State), clean(t.Summary), t)); err != nil {
+			return err
+		}
 		if t.State != api.TaskDone {
 			return fmt.Errorf("%s was to end as done. Its reports: aster task show %s --home %s", taskID(t), taskID(t), devbox.Home)
 		}
@@ -161,9 +170,9 @@ func (s *showing) tell(ctx context.Context, from *demo.Node, req api.SendRequest
 	if _, err := from.Client.WaitTier(ctx, string(got.MsgID), tier, 20*time.Second); err != nil {
 		return "", s.cut(ctx, fmt.Errorf("%s is not %s: %w", idOf(req.Intent, got.Short), tier, err))
 	}
-	s.a.say("%-*s  %-8s %s %q  logged %s, %s %s", nameWidth(), from.Name+" -> "+string(req.To), req.Intent, idOf(req.Intent, got.Short), text,
+	err = s.say("%-*s  %-8s %s %q  logged %s, %s %s", nameWidth(), from.Name+" -> "+string(req.To), req.Intent, idOf(req.Intent, got.Short), text,
 		span(logged), tier, span(time.Since(began)))
-	return got.MsgID, nil
+	return got.MsgID, err
 }
 
 // cut prefers what ended: an interruption, or the node that a call was to.
@@ -211,14 +220,27 @@ func (s *showing) farewell(ctx context.Context, devbox *demo.Node, mend protocol
 	if err != nil {
 		return s.cut(ctx, err)
 	}
+	var lines []string
 	if named := s.nearby(); named != "" {
-		s.a.say("aster  is not on your PATH: type %s instead", tilde(named))
+		lines = append(lines, "aster  is not on your PATH: type "+tilde(named)+" instead")
 	}
-	s.a.say("in     %s: aster task fetch %s --home %s", tilde(s.mesh.Shop), idOf(protocol.Delegate, protocol.ShortID(mend)), tilde(devbox.Home))
-	s.a.say("board  %s  (this link opens it once)", link)
-	s.a.say("Ctrl-C stops everything and removes its files")
+	id := idOf(protocol.Delegate, protocol.ShortID(mend))
+	return s.say("%s", strings.Join(append(lines,
+		fmt.Sprintf("in     %s: aster task fetch %s --home %s", tilde(s.mesh.Shop), id, tilde(devbox.Home)),
+		fmt.Sprintf("board  %s  (this link opens it once)", link),
+		"Ctrl-C stops everything and removes its files"), "\n"))
+}
+
+// say prints one line. An error means that nobody reads any more.
+func (s *showing) say(format string, args ...any) error {
+	if _, err := fmt.Fprintf(s.a.stdout, format+"\n", args...); err != nil {
+		return errUnread
+	}
 	return nil
 }
+
+// errUnread ends the demo as an interruption does.
+var errUnread = errors.New("nobody reads the output")
 
 // nearby puts this program under its name beside the repository, when the shell would not find it: go run builds into a
 // folder that nobody wants to type. It returns that path, or "" when typing aster will do.

@@ -121,3 +121,24 @@ func TestATakenPortIsNoFault(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 }
+
+func TestADemoThatNobodyReadsEndsCleanly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("pipes end otherwise there")
+	}
+	s := prepare(t, t.TempDir())
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 || s.err.Len() > 0 || len(s.left(t)) > 0 {
+		t.Errorf("exit %d, said %q, left behind: %q", code, s.err.String(), s.left(t))
+	}
+}

@@ -88,8 +88,8 @@ func show(t *testing.T) *shown {
 	return showIn(t, t.TempDir())
 }
 
-// showIn is show for a user whose folder is own.
-func showIn(t *testing.T, own string) *shown {
+// prepare is a demo to be started for a user whose folder is own.
+func prepare(t *testing.T, own string) *shown {
 	t.Helper()
 	s := &shown{path: aster(t), own: own, more: make(chan string, 100)}
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -100,6 +100,13 @@ func showIn(t *testing.T, own string) *shown {
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "XDG_") })
 	s.cmd.Env = append(s.cmd.Env, "HOME="+s.own, "USERPROFILE="+s.own, "LocalAppData="+s.own, "GOCACHE="+strings.TrimSpace(string(goCache)))
 	s.cmd.Stderr = &s.err
+	return s
+}
+
+// showIn is show for a user whose folder is own.
+func showIn(t *testing.T, own string) *shown {
+	t.Helper()
+	s := prepare(t, own)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
