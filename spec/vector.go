@@ -18,6 +18,7 @@ type Vector struct {
 	Guards []string
 	Steps  []Step
 	Wait   time.Duration // of all pass steps together
+	Single bool          // all of its clients belong to one node
 }
 
 // Rules are the rules that the vector shows, in its order.
@@ -92,6 +93,10 @@ func ParseVector(name, text string) (Vector, error) {
 			if rule = strings.TrimSpace(id); rule == "none" {
 				rule = ""
 			}
+			continue
+		}
+		if line == "single" {
+			v.Single = true
 			continue
 		}
 		s, err := parseStep(line)

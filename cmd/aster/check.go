@@ -11,13 +11,14 @@ import (
 func checkCommand(a *app) *cobra.Command {
 	var opt check.Options
 	cmd := &cobra.Command{
-		Use:   "check WSURL",
+		Use:   "check WSURL…",
 		Short: "Check rule by rule whether a hub keeps the contract",
 		Long: "Check plays the contract's vectors against the hub at WSURL, such as ws://127.0.0.1:7878/ws, and says of each rule whether\n" +
-			"it holds. It joins as the main agent, so point it at a hub that nobody works on. Exit code 1: a rule does not hold.",
-		Args: cobra.ExactArgs(1),
+			"it holds. With the addresses of several nodes of one mesh, its clients are spread over them, main at the first. It joins as\n" +
+			"the main agent, so point it at a hub that nobody works on. Exit code 1: a rule does not hold.",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := check.Run(cmd.Context(), args[0], opt, nil)
+			report, err := check.Run(cmd.Context(), args, opt)
 			if err != nil {
 				return err
 			}

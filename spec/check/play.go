@@ -18,7 +18,9 @@ import (
 // play is one run of one vector. It belongs to one goroutine.
 type play struct {
 	ctx     context.Context
-	url     string
+	urls    []string
+	watch   []*socket      // a board at each of urls
+	at      map[string]int // client → its place in urls
 	opt     Options
 	tag     string // makes ids new in every run
 	words   words
@@ -144,7 +146,7 @@ func (p *play) step(s spec.Step) error {
 // open connects; arg holds a ?query and headers as Name=value.
 func (p *play) open(who, arg string) error {
 	query, header := openArgs(arg)
-	s, err := dial(p.ctx, p.url, query, header)
+	s, err := dial(p.ctx, p.address(who), query, header)
 	if err != nil {
 		return brokenf("%v", err)
 	}
@@ -171,7 +173,7 @@ func openArgs(arg string) (query string, header http.Header) {
 func (p *play) deny(who, arg string) error {
 	want, rest, _ := strings.Cut(arg, " ")
 	query, header := openArgs(rest)
-	s, err := dial(p.ctx, p.url, query, header)
+	s, err := dial(p.ctx, p.address(who), query, header)
 	var no *errRefused
 	switch {
 	case err == nil:
@@ -205,7 +207,50 @@ func (p *play) join(who, arg string) error {
 	}
 	raw, _ := json.Marshal(hello)
 	p.clients[who].write(appendFrame(nil, opText, raw))
-	return p.expect(who, `{"type":"CUSTOM","name":"ConnectionInfo"}`)
+	if err := p.expect(who, `{"type":"CUSTOM","name":"ConnectionInfo"}`); err != nil || len(p.urls) == 1 {
+		return err
+	}
+	return p.known(hello["agentId"])
+}
+
+// address is where a client connects: each new one at the next node, and always at the same.
+func (p *play) address(who string) string {
+	if _, ok := p.at[who]; !ok {
+		p.at[who] = (len(p.at) - 1) % len(p.urls)
+	}
+	return p.urls[p.at[who]%len(p.urls)]
+}
+
+// known waits until every node lists an agent that joined one of them.
+func (p *play) known(id any) error {
+	pattern := map[string]any{"name": "AgentList", "value": map[string]any{"agents": []any{"...", map[string]any{"agentId": id}}}}
+	deadline := time.NewTimer(p.opt.Patience)
+	defer deadline.Stop()
+	for i, s := range p.watch {
+		for !p.lists(s, pattern) {
+			select {
+			case <-s.news:
+			case <-deadline.C:
+				return brokenf("%v joined %s and is not listed at %s", id, p.urls[0], p.urls[i])
+			case <-p.ctx.Done():
+				return p.ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// lists says whether the newest AgentList that came to s matches. What it has looked at is let go.
+func (p *play) lists(s *socket, pattern any) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.got) - 1; i >= 0; i-- {
+		if alike(pattern, s.got[i].value) {
+			s.got = s.got[i : i+1]
+			return p.words.match(pattern, s.got[0].value, "frame") == ""
+		}
+	}
+	return false
 }
 
 // expect waits for the next frame that matches, passing over others.

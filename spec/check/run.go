@@ -60,9 +60,10 @@ type Report struct {
 	Broken  int      // rules
 }
 
-// Run runs vectors against the hub at url, one after the other, and tells each result to progress as it comes, which may
-// be nil. An error means that the hub could not be reached or that the vectors are bad, not that a rule is broken.
-func Run(ctx context.Context, url string, opt Options, progress func(vector string, f *Failure)) (*Report, error) {
+// Run runs vectors, one after the other, against the hub at urls[0], or against a mesh whose nodes have those addresses: the
+// clients of a vector are then spread over them, main at the first. An error means that a hub could not be reached or that
+// the vectors are bad, not that a rule is broken.
+func Run(ctx context.Context, urls []string, opt Options) (*Report, error) {
 	rules, err := spec.Rules()
 	if err != nil {
 		return nil, err
@@ -81,11 +82,15 @@ func Run(ctx context.Context, url string, opt Options, progress func(vector stri
 	if _, err := rand.Read(run); err != nil {
 		return nil, fmt.Errorf("make a name for this run: %w", err)
 	}
-	probe, err := dial(ctx, url, "", nil)
-	if err != nil {
-		return nil, fmt.Errorf("reach the hub: %w", err)
+	var watch []*socket // a board at each address
+	for _, url := range urls {
+		s, err := dial(ctx, url, "", nil)
+		if err != nil {
+			return nil, fmt.Errorf("reach the hub: %w", err)
+		}
+		defer s.shut()
+		watch = append(watch, s)
 	}
-	probe.shut()
 	t := &tally{report: &Report{}, at: map[string]int{}}
 	for _, r := range rules {
 		t.add(r)
@@ -102,14 +107,11 @@ func Run(ctx context.Context, url string, opt Options, progress func(vector stri
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p := &play{ctx: ctx, url: url, opt: opt, tag: fmt.Sprintf("%s%02d", hex.EncodeToString(run), i), words: words{"main": opt.Main}, clients: map[string]*socket{}}
-		failed := p.run(&v)
-		t.ran(&v, failed)
-		if progress != nil && failed != nil {
-			progress(v.Name, &failed.Failure)
-		} else if progress != nil {
-			progress(v.Name, nil)
+		p := &play{ctx: ctx, urls: urls, watch: watch, at: map[string]int{"main": 0}, opt: opt, tag: fmt.Sprintf("%s%02d", hex.EncodeToString(run), i), words: words{"main": opt.Main}, clients: map[string]*socket{}}
+		if v.Single {
+			p.urls, p.watch = urls[:1], watch[:1]
 		}
+		t.ran(&v, p.run(&v))
 	}
 	return t.close(opt.Filter), nil
 }
