@@ -23,6 +23,7 @@ type Agent struct {
 	NodeName string              `json:"nodeName,omitempty"`
 	Client   string              `json:"client,omitempty"`
 	Since    protocol.HLC        `json:"since"`
+	Was      protocol.AgentID    `json:"was,omitempty"`     // its name before the last rename
 	State    protocol.AgentState `json:"state"`             // the last that settled; the home knows better
 	StateAt  int64               `json:"stateAt,omitempty"` // its author's wall clock, ms
 }
@@ -99,7 +100,7 @@ func (s *State) names() map[agentKey]protocol.AgentID {
 func inForce(homes map[protocol.PeerID]*binding) []*binding {
 	var out []*binding
 	for _, b := range homes {
-		if !b.body.Forgotten {
+		if !b.body.Forgotten && b.body.RenamedTo == "" {
 			out = append(out, b)
 		}
 	}
@@ -132,7 +133,7 @@ func (s *State) Agents() []Agent {
 		b := s.bindings[key.Agent][key.Home].body
 		a := Agent{
 			ID: name, Bound: b.Agent, Name: b.Name, Home: b.Home, NodeName: nodes[b.Home].Name, Client: b.Client,
-			Since: b.Since, Role: protocol.RoleLocal, State: protocol.StateUnknown,
+			Since: b.Since, Was: b.Was, Role: protocol.RoleLocal, State: protocol.StateUnknown,
 		}
 		if term.Peer == b.Home && term.Agent != "" && protocol.FoldAgentID(term.Agent) == key.Agent {
 			a.Role = protocol.RoleMain
@@ -149,6 +150,31 @@ func (s *State) Agents() []Agent {
 	}
 	slices.SortFunc(out, func(a, b Agent) int {
 		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(string(a.Home), string(b.Home)), strings.Compare(string(a.ID), string(b.ID)))
+	})
+	return out
+}
+
+// Former is a name that its agent gave up for another.
+type Former struct {
+	Bind protocol.BindBody
+	At   protocol.HLC // of the record that said so
+}
+
+// Former lists the names given up that no agent bears now, by name, then home.
+func (s *State) Former() []Former {
+	var out []Former
+	for _, homes := range s.bindings {
+		if len(inForce(homes)) > 0 {
+			continue
+		}
+		for _, b := range homes {
+			if b.body.RenamedTo != "" {
+				out = append(out, Former{b.body, b.at.at})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Former) int {
+		return cmp.Or(strings.Compare(string(a.Bind.Agent), string(b.Bind.Agent)), strings.Compare(string(a.Bind.Home), string(b.Bind.Home)))
 	})
 	return out
 }

@@ -169,14 +169,15 @@ func randomJournal(t testing.TB, seed uint64, n int) *journal {
 func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind, []byte) {
 	agent := func() protocol.AgentID { return protocol.AgentID([]string{"a", "A", "b", "c", "a-2"}[dice.IntN(5)]) }
 	id := func() protocol.MsgID { return protocol.MsgID(fmt.Sprintf("m-%d", dice.IntN(20))) }
+	was := func() protocol.AgentID { return protocol.AgentID([]string{"", "", "", "a", "b"}[dice.IntN(5)]) }
 	enc := func(kind protocol.Kind, v any) (protocol.Kind, []byte) { return kind, protocol.EncodeBody(v) }
 	switch dice.IntN(16) {
 	case 0, 1, 2:
 		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.Delegate, Value: json.RawMessage(fmt.Sprintf(`{"task":"do %d","base":"b%d"}`, dice.IntN(99), dice.IntN(9)))})
 	case 3, 4, 5:
-		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.WorkerReport, Re: id(), Value: randomReport(dice), Blobs: []protocol.BlobRef{{SHA256: fmt.Sprint(dice.IntN(9)), Use: "result"}}})
+		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.WorkerReport, Re: id(), FromWas: was(), Value: randomReport(dice), Blobs: []protocol.BlobRef{{SHA256: fmt.Sprint(dice.IntN(9)), Use: "result"}}})
 	case 6:
-		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.Cancel, Re: id()})
+		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.Cancel, Re: id(), ToWas: was()})
 	case 7:
 		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), Intent: protocol.Intent([]string{"OpsState", "RoleState", "CapabilityManifest"}[dice.IntN(3)]), Value: json.RawMessage(fmt.Sprintf(`{ "n" : %[1]d, "role":"r%[1]d", "t":"<&>" }`, dice.IntN(9)))})
 	case 8:
@@ -190,7 +191,7 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 		}
 		return enc(protocol.KindReceipts, protocol.ReceiptsBody{Tier: []protocol.Tier{protocol.Persisted, protocol.Processed, protocol.Refused, protocol.Logged}[min(dice.IntN(9), 3)], Agent: agent(), Of: []protocol.LogRange{{Log: of.id.String(), Ranges: ranges}}, Reason: "r"})
 	case 11, 12:
-		return enc(protocol.KindBind, protocol.BindBody{Agent: agent(), Home: j.peers[dice.IntN(4)], Since: protocol.HLC(dice.IntN(50)), Role: []protocol.Role{"local", "main", "peer", "board", ""}[dice.IntN(5)], Forgotten: dice.IntN(4) == 0})
+		return enc(protocol.KindBind, protocol.BindBody{Agent: agent(), Home: j.peers[dice.IntN(4)], Since: protocol.HLC(dice.IntN(50)), Role: []protocol.Role{"local", "main", "peer", "board", ""}[dice.IntN(5)], Forgotten: dice.IntN(4) == 0, RenamedTo: was()})
 	case 13:
 		return enc(protocol.KindPresence, protocol.PresenceBody{Agent: agent(), State: []string{"idle", "working"}[dice.IntN(2)]})
 	case 14:

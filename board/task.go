@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"container/heap"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -109,7 +110,7 @@ func (s *State) delegate(ls *logState, at pos, wall int64, env *protocol.Envelop
 }
 
 func (s *State) cancel(at pos, wall int64, env *protocol.Envelope) {
-	t := s.task(env.Re, env.To)
+	t := s.task(env.Re, cmp.Or(env.ToWas, env.To))
 	t.cancelled = true
 	if t.words != nil && (t.words.Cancel == nil || at.before(t.words.Cancel.At)) {
 		t.words.Cancel = &moment{at, wall}
@@ -118,7 +119,7 @@ func (s *State) cancel(at pos, wall int64, env *protocol.Envelope) {
 }
 
 func (s *State) report(at pos, wall int64, env *protocol.Envelope) {
-	t := s.task(env.Re, env.From)
+	t := s.task(env.Re, cmp.Or(env.FromWas, env.From))
 	r := reportOf(at, wall, env)
 	outcome := r.final()
 	if outcome != "" && (t.final == nil || at.before(*t.final)) {

@@ -128,7 +128,7 @@ func (w twin) tasks(kept int) (shown map[string]twinTask, ended map[api.TaskStat
 // history is the first final report, the newest other one, and whether anybody cancelled.
 func (w twin) history(d sent) (final, progress *report, cancelled bool) {
 	for _, m := range w.messages(protocol.WorkerReport) {
-		if m.env.Re != d.env.ID || protocol.FoldAgentID(m.env.From) != protocol.FoldAgentID(d.env.To) {
+		if m.env.Re != d.env.ID || protocol.FoldAgentID(cmp.Or(m.env.FromWas, m.env.From)) != protocol.FoldAgentID(d.env.To) {
 			continue
 		}
 		r := reportOf(position(m.Record), m.Wall, &m.env)
@@ -139,7 +139,7 @@ func (w twin) history(d sent) (final, progress *report, cancelled bool) {
 		}
 	}
 	for _, m := range w.messages(protocol.Cancel) {
-		cancelled = cancelled || m.env.Re == d.env.ID && protocol.FoldAgentID(m.env.To) == protocol.FoldAgentID(d.env.To)
+		cancelled = cancelled || m.env.Re == d.env.ID && protocol.FoldAgentID(cmp.Or(m.env.ToWas, m.env.To)) == protocol.FoldAgentID(d.env.To)
 	}
 	return final, progress, cancelled
 }
@@ -173,7 +173,7 @@ func (w twin) homes() []string {
 			last[string(protocol.FoldAgentID(b.Agent))+"@"+string(b.Home)] = b
 		}
 	}
-	maps.DeleteFunc(last, func(_ string, b protocol.BindBody) bool { return b.Forgotten })
+	maps.DeleteFunc(last, func(_ string, b protocol.BindBody) bool { return b.Forgotten || b.RenamedTo != "" })
 	return slices.Sorted(maps.Keys(last))
 }
 

@@ -52,10 +52,13 @@ func (l *loop) speaker(named protocol.AgentID, use bool) (protocol.AgentID, *pro
 			}
 			return named, nil
 		}
+		if r := l.core.Renamed(named); r != nil {
+			return "", r
+		}
 		return "", protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here. Here: %s", "", string(named), l.choices())
 	}
 	if l.n.cfg.Agent != "" {
-		return protocol.AgentID(l.n.cfg.Agent), nil
+		return l.core.Now(protocol.AgentID(l.n.cfg.Agent)), nil
 	}
 	var attached []protocol.AgentID
 	for _, p := range l.core.Presences(l.now) {
@@ -97,6 +100,7 @@ func (l *loop) own() protocol.AgentID {
 			id = protocol.AgentID(agentName(l.n.home.mesh.Name))
 		}
 	}
+	id = l.core.Now(id)
 	for base, i := id, 2; ; i++ {
 		k, ok := l.core.Agent(id)
 		if !ok || k.Here {
@@ -198,7 +202,7 @@ func (l *loop) said(in hub.Say) hub.Say {
 	if row, ok, err := l.store.Identity(in.Env.Identity()); err == nil && ok {
 		in.Seen = &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
 	}
-	if in.Env.Re != "" && in.Env.Intent == protocol.Delegate {
+	if in.Env.Re != "" && (in.Env.Intent == protocol.Delegate || in.Env.Intent == protocol.WorkerReport) {
 		if m, ok, err := l.store.MessageByID("", in.Env.Re); err == nil && ok {
 			in.Parent = &m.Envelope
 		}

@@ -222,7 +222,7 @@ func (l *loop) finish() error {
 		for k, v := range rd.Values {
 			l.value(k, v)
 		}
-		if len(entries)+len(rd.Tiers)+len(l.values) > 0 {
+		if len(entries)+len(rd.Tiers)+len(rd.Renames)+len(l.values) > 0 {
 			err := l.commit(entries, rd)
 			if errors.Is(err, journal.ErrFull) {
 				if err := l.takeBack(); err != nil {
@@ -284,6 +284,9 @@ func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
 	l.values = nil
 	for _, p := range rd.Inbox {
 		b.Inbox = append(b.Inbox, journal.InboxPut{Agent: p.Agent, Log: p.Ref.Log, Seq: p.Ref.Seq})
+	}
+	for _, r := range rd.Renames {
+		b.Renames = append(b.Renames, journal.InboxRename(r))
 	}
 	for _, t := range rd.Tiers {
 		b.Tiers = append(b.Tiers, journal.TierPut{Log: t.Ref.Log, Seq: t.Ref.Seq, Tier: t.Tier, Agent: t.Agent, At: t.At, Wall: t.Wall, By: t.By, Reason: t.Reason})

@@ -66,6 +66,11 @@ func (l *loop) deliver(o hub.Deliver) {
 			return
 		}
 	}
+	if s.as != nil && env.To != "" && protocol.FoldAgentID(env.To) != protocol.FoldAgentID(s.as.Agent) {
+		renamed := *env // it was sent to the agent's former name
+		renamed.To = s.as.Agent
+		env = &renamed
+	}
 	if env.ValueBlob != nil {
 		whole := *env
 		if err := l.n.fill(&whole); err != nil {

@@ -207,7 +207,7 @@ func (l *loop) seen(env *protocol.Envelope) *hub.Seen {
 	if env == nil || env.To == "" {
 		return nil
 	}
-	if k, ok := l.core.Agent(env.To); !ok || !k.Here {
+	if !l.core.TakenHere(env.To) {
 		return nil
 	}
 	row, ok, err := l.store.Identity(env.Identity())

@@ -166,7 +166,7 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 		if role == protocol.RoleMain {
 			role = protocol.RoleLocal
 		}
-		b.Binds = append(b.Binds, protocol.BindBody{Agent: a.ID, Home: a.Home, Since: a.Since, Name: a.Name, Role: role, Client: a.Client})
+		b.Binds = append(b.Binds, protocol.BindBody{Agent: a.ID, Home: a.Home, Since: a.Since, Name: a.Name, Role: role, Client: a.Client, Was: a.Was})
 		if a.Home != n.home.peer {
 			continue
 		}
@@ -176,8 +176,10 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 		}
 		for i := range rows {
 			m := &rows[i].Message
+			own := m.Envelope
+			own.To = a.ID // it may have had another name
 			l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, At: time.UnixMilli(m.Wall),
-				Bytes: len(m.Envelope.Value) + 256, Wakes: protocol.Wakes(&m.Envelope, a.ID)}
+				Bytes: len(m.Envelope.Value) + 256, Wakes: protocol.Wakes(&own, a.ID)}
 			for _, t := range m.Tiers {
 				l.Given = l.Given || t.Tier == hub.Given
 				l.Kept = l.Kept || t.Tier == hub.Kept
@@ -186,6 +188,14 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 		}
 		if err := n.pending(&b, a.ID); err != nil {
 			return b, err
+		}
+	}
+	for _, f := range st.Former() {
+		b.Former = append(b.Former, hub.Former(f))
+		if f.Bind.Home == n.home.peer {
+			if err := n.pending(&b, f.Bind.Agent); err != nil {
+				return b, err
+			}
 		}
 	}
 	return b, nil

@@ -206,15 +206,18 @@ func (n *Node) Inbox(ctx context.Context, q web.InboxQuery) ([]api.InboxItem, er
 // Outbox implements web.Mail.
 func (n *Node) Outbox(_ context.Context, agent protocol.AgentID, dead bool) ([]api.Message, error) {
 	agents := []protocol.AgentID{agent}
-	if agent == "" {
-		agents = nil
-		if err := n.loop.call(context.Background(), func() {
+	if err := n.loop.call(context.Background(), func() {
+		if agent == "" {
+			agents = nil
 			for _, k := range n.loop.core.Presences(n.loop.now) {
 				agents = append(agents, k.Agent)
 			}
-		}); err != nil {
-			return nil, err
 		}
+		for _, a := range agents {
+			agents = append(agents, n.loop.core.Formerly(a)...)
+		}
+	}); err != nil {
+		return nil, err
 	}
 	var out []api.Message
 	for _, a := range agents {

@@ -16,6 +16,10 @@ type BindBody struct {
 	Client string  `json:"client,omitempty"` // "worker", "ws", "files", "cli", …
 	// Forgotten withdraws the binding (aster agent forget).
 	Forgotten bool `json:"forgotten,omitempty"`
+	// RenamedTo withdraws it because the agent has another name on the same home (aster agent rename); that name's
+	// binding says what it Was.
+	RenamedTo AgentID `json:"renamedTo,omitempty"`
+	Was       AgentID `json:"was,omitempty"`
 }
 
 // LogRange names messages of one log by their seqs, both ends included.

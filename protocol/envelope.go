@@ -26,6 +26,10 @@ type Envelope struct {
 	FromName string  `json:"fromName,omitempty"`
 	FromRole Role    `json:"fromRole,omitempty"`
 	Source   Source  `json:"source"`
+	// FromWas is the former name under which the sender was given what Re names; ToWas the former name that this was sent
+	// to. The hub sets them; the board files reports and cancels under the name that the Delegate has.
+	FromWas AgentID `json:"fromWas,omitempty"`
+	ToWas   AgentID `json:"toWas,omitempty"`
 
 	To   AgentID `json:"to,omitempty"`   // empty: nobody in particular (to main, and every board)
 	Room RoomID  `json:"room,omitempty"` // rooms carry it instead of To

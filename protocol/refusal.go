@@ -49,6 +49,7 @@ const (
 	CodeReservedName     = "hub-only-name"
 	CodeMsgIDReused      = "msgid-reused"
 	CodeUnknownAgent     = "unknown-agent"
+	CodeAgentRenamed     = "agent-renamed"
 	CodeUnknownIntent    = "unknown-intent"
 	CodeNotAllowed       = "not-allowed"
 	CodeInboxFull        = "inbox-full"

@@ -77,6 +77,20 @@ func (s *Server) forgetAgent(w http.ResponseWriter, r *http.Request, _ Standing)
 	s.done(w, r, http.StatusOK, s.backend.ForgetAgent(r.Context(), protocol.AgentID(r.PathValue("id"))))
 }
 
+func (s *Server) renameAgent(w http.ResponseWriter, r *http.Request, _ Standing) {
+	var req api.RenameRequest
+	if err := readJSON(w, r, &req); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	agent, err := s.backend.RenameAgent(r.Context(), protocol.AgentID(r.PathValue("id")), req.To)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, agent)
+}
+
 func (s *Server) down(w http.ResponseWriter, r *http.Request, _ Standing) {
 	s.done(w, r, http.StatusAccepted, s.backend.Shutdown(r.Context()))
 }

@@ -93,6 +93,8 @@ type Members interface {
 	RevokeMember(ctx context.Context, peer protocol.PeerID, reason string) error
 	Leave(ctx context.Context) error
 	ForgetAgent(ctx context.Context, agent protocol.AgentID) error
+	// RenameAgent gives an agent of this node another name; its inbox goes along.
+	RenameAgent(ctx context.Context, agent, to protocol.AgentID) (api.Agent, error)
 	// Shutdown begins the end of the process and returns; the answer is still sent.
 	Shutdown(ctx context.Context) error
 }

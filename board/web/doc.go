@@ -28,7 +28,7 @@
 //	POST keys                                                        T    api.KeyRequest; api.KeyIssued, the only answer with a string
 //	POST keys/{ref}/renew, label, revoke                             T    api.KeyRenewRequest, KeyLabelRequest, KeyRevokeRequest
 //	POST leave                                                       T
-//	POST agents/{id}/forget                                          T
+//	POST agents/{id}/forget, agents/{id}/rename                      T    rename takes api.RenameRequest; api.Agent
 //	PUT  blobs?name=&mime=&sha256=, blobs/{sha256}                   T    any bytes, at most 64 MiB; protocol.BlobRef
 //	GET  blobs/{sha256}                                              S+T  always an attachment of application/octet-stream
 //	POST board-link                                                  T    {"url"}: opens the board once, within 10 minutes

@@ -326,6 +326,10 @@ func (f *fake) ForgetAgent(_ context.Context, a protocol.AgentID) error {
 	f.note("forget %s", a)
 	return nil
 }
+func (f *fake) RenameAgent(_ context.Context, a, to protocol.AgentID) (api.Agent, error) {
+	f.note("rename %s %s", a, to)
+	return api.Agent{ID: to}, nil
+}
 func (f *fake) Shutdown(context.Context) error { f.note("down"); return nil }
 
 func (f *fake) PutBlob(_ context.Context, r io.Reader, want string) (protocol.BlobRef, error) {

@@ -70,6 +70,7 @@ func (s *Server) table() []route {
 		{method: "POST", path: v1 + "/keys/{ref}/revoke", who: ownerOnly, handle: s.revokeKey},
 		{method: "POST", path: v1 + "/leave", who: ownerOnly, handle: s.leave},
 		{method: "POST", path: v1 + "/agents/{id}/forget", who: ownerOnly, handle: s.forgetAgent},
+		{method: "POST", path: v1 + "/agents/{id}/rename", who: ownerOnly, handle: s.renameAgent},
 		{method: "PUT", path: v1 + "/blobs", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
 		{method: "PUT", path: v1 + "/blobs/{sha256}", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
 		{method: "GET", path: v1 + "/blobs/{sha256}", who: signedIn, handle: s.blob},

@@ -369,6 +369,7 @@ func TestOwnerCommandsReachTheNode(t *testing.T) {
 		{"POST", "/keys/kr-1/revoke", `{"mode":"immediate"}`, `"ref":"kr-1"`},
 		{"POST", "/members/12D3/revoke", `{"reason":"lost"}`, `"ok":true`},
 		{"POST", "/agents/a%20b/forget", ``, `"ok":true`},
+		{"POST", "/agents/a%20b/rename", `{"to":"c"}`, `"id":"c"`},
 		{"POST", "/tasks/t-7kq2m/cancel", ``, `unknown-id`},
 		{"POST", "/leave", ``, `"ok":true`},
 		{"POST", "/down", ``, `"ok":true`},
@@ -383,7 +384,7 @@ func TestOwnerCommandsReachTheNode(t *testing.T) {
 			t.Errorf("%s %s: %s", c.method, c.path, body)
 		}
 	}
-	want := "[ack [t-7kq2m] keys true issue collab  renew key kr-1 true label key kr-1 other revoke key kr-1 immediate revoke 12D3 lost forget a b cancel t-7kq2m leave down search tax 9 5]"
+	want := "[ack [t-7kq2m] keys true issue collab  renew key kr-1 true label key kr-1 other revoke key kr-1 immediate revoke 12D3 lost forget a b rename a b c cancel t-7kq2m leave down search tax 9 5]"
 	if got := fmt.Sprint(f.calls); got != want {
 		t.Errorf("calls %s, want %s", got, want)
 	}

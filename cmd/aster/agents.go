@@ -38,7 +38,28 @@ func agentCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	return group("agent", "Agents of this node", list, forget)
+	rename := &cobra.Command{
+		Use: "rename OLD NEW", Short: "Give an agent of this node another name; its unread mail goes along", Args: cobra.ExactArgs(2),
+		Long: `Give an agent of this node another name. Its inbox goes along, what it said stays said under the old name, and answers
+to that still reach it. New mail to the old name is refused with the new one; aster agent forget OLD frees the name.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.node()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			agent, err := c.RenameAgent(cmd.Context(), protocol.AgentID(args[0]), protocol.AgentID(args[1]))
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.emit(map[string]any{"event": "renamed", "agent": agent.ID, "was": args[0], "unread": agent.Unread})
+			}
+			a.say("%s is called %s now, with %s unread", clean(args[0]), clean(string(agent.ID)), count(uint64(agent.Unread)))
+			return nil
+		},
+	}
+	return group("agent", "Agents of this node", list, rename, forget)
 }
 
 func (a *app) listAgents(cmd *cobra.Command, hereOnly bool) error {

@@ -60,6 +60,10 @@ func TestWordsAndExitCodes(t *testing.T) {
 			name: "send to nobody known", routes: map[string]any{"POST /send": unknown},
 			args: "send --to cart hi", code: 4, err: `no agent "cart". Here: claude-cart, codex-cart. Nothing was sent` + "\n",
 		},
+		{
+			name: "rename an agent", routes: map[string]any{"POST /agents/{id}/rename": api.Agent{ID: "bert", Unread: 1200}},
+			args: "agent rename bob bert", out: "bob is called bert now, with 1,200 unread\n", asked: `POST /agents/bob/rename {"to":"bert"}`,
+		},
 		{name: "send without text", args: "send --to b", code: 2, err: "*"},
 		{name: "send with bad value", args: "send --to b --value {", code: 2, err: "*"},
 		{
@@ -218,7 +222,7 @@ func TestWordsAndExitCodes(t *testing.T) {
 func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
 	home := newHome(t)
 	for _, args := range []string{
-		"status", "peers", "agents", "agent list", "agent forget x", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
+		"status", "peers", "agents", "agent list", "agent forget x", "agent rename x y", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
 		"key issue", "key list", "key renew x", "key label x y", "key revoke x",
 		"send --to a hi", "delegate --to a hi", "report --re x --status done", "inbox", "inbox --follow", "ack x", "wait", "show x", "outbox", "tail", "search x",
 		"task list", "task show x", "task fetch x", "task cancel x",

@@ -15,7 +15,7 @@ func (c *Core) applied(now time.Time, in Applied) {
 	switch rec.Kind {
 	case protocol.KindBind:
 		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil {
-			c.bound(body)
+			c.heard(body, rec.At)
 			c.rosterDirty = true
 		}
 	case protocol.KindMessage:
@@ -39,7 +39,7 @@ func (c *Core) message(now time.Time, in Applied) {
 	if env.To == "" {
 		return
 	}
-	a := c.home(env.To)
+	a := c.takes(env.To)
 	if a == nil {
 		return
 	}
@@ -90,8 +90,7 @@ func (c *Core) speaksFor(env *protocol.Envelope, author protocol.PeerID) bool {
 	if env.From == "" {
 		return true
 	}
-	a := c.find(env.From)
-	return a != nil && a.bind.Home == author
+	return c.livesAt(env.From, author)
 }
 
 // receiptsOf notes what another home says of messages. Only the recipient's home may.
@@ -101,7 +100,7 @@ func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody) {
 	default:
 		return
 	}
-	if a := c.find(body.Agent); a == nil || a.bind.Home != rec.Log.Peer {
+	if !c.livesAt(body.Agent, rec.Log.Peer) {
 		return
 	}
 	refs, ok := refsOf(body)

@@ -18,6 +18,10 @@ const (
 
 // attach makes an agent reachable. The first attach of an id binds it to this node (DESIGN 5).
 func (c *Core) attach(now time.Time, in Attach) {
+	if r := c.Renamed(in.Agent); r != nil {
+		c.tell(Told{Token: in.Token, Refusal: r})
+		return
+	}
 	a := c.find(in.Agent)
 	if a != nil && a.bind.Home != c.self && !a.hearsay {
 		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s",
@@ -180,6 +184,10 @@ func second(bind protocol.BindBody) protocol.BindBody {
 
 // declare binds an agent that has no connection yet, such as the one a runner works as.
 func (c *Core) declare(now time.Time, in Declare) {
+	if r := c.Renamed(in.Agent); r != nil {
+		c.tell(Told{Token: in.Token, Refusal: r})
+		return
+	}
 	a := c.find(in.Agent)
 	if a != nil && a.bind.Home != c.self && !a.hearsay {
 		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "choose another with --agent", string(in.Agent), c.nodeName(a.bind.Home))})
@@ -197,6 +205,9 @@ func (c *Core) declare(now time.Time, in Declare) {
 func (c *Core) forget(now time.Time, in Forget) {
 	a := c.home(in.Agent)
 	switch {
+	case a == nil && c.forgetFormer(now, in.Agent):
+		c.tell(Told{Token: in.Token})
+		return
 	case a == nil:
 		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here. %s", "", string(in.Agent), c.choices())})
 		return
@@ -216,10 +227,8 @@ func (c *Core) forget(now time.Time, in Forget) {
 	c.receipts.flush(c, now)
 	gone := a.bind
 	gone.Forgotten = true
-	for scope := range c.author.named {
-		if c.author.named[scope][gone.Agent] {
-			c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)
-		}
+	for _, scope := range c.scopesOf(gone.Agent) {
+		c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)
 	}
 	c.author.forget(gone.Agent)
 	delete(c.agents, protocol.FoldAgentID(gone.Agent))

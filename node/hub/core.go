@@ -14,6 +14,7 @@ type Core struct {
 	author  author
 
 	agents map[protocol.AgentID]*agent // by folded id
+	former map[protocol.AgentID]Former // by folded id; names given up for others
 	conns  map[ConnID]*conn
 	boards map[ConnID]bool
 	waits  map[Token]protocol.AgentID // folded id
@@ -82,6 +83,7 @@ type Boot struct {
 	Members map[protocol.PeerID]Member
 	Term    protocol.TermBody
 	Binds   []protocol.BindBody
+	Former  []Former
 	Unread  map[protocol.AgentID][]Letter // of agents at home here, oldest first
 	Pending []Pending
 	// Selections are the questions to people and their ends, oldest first: clocks go on where they were.
@@ -116,6 +118,7 @@ func New(b Boot) *Core {
 		members:  b.Members,
 		term:     b.Term,
 		agents:   map[protocol.AgentID]*agent{},
+		former:   map[protocol.AgentID]Former{},
 		conns:    map[ConnID]*conn{},
 		boards:   map[ConnID]bool{},
 		waits:    map[Token]protocol.AgentID{},
@@ -131,6 +134,9 @@ func New(b Boot) *Core {
 	}
 	if c.members == nil {
 		c.members = map[protocol.PeerID]Member{}
+	}
+	for _, f := range b.Former {
+		c.former[protocol.FoldAgentID(f.Bind.Agent)] = f
 	}
 	for _, bind := range b.Binds {
 		c.bound(bind)
@@ -184,6 +190,8 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.declare(now, in)
 	case Forget:
 		c.forget(now, in)
+	case Rename:
+		c.rename(now, in)
 	case Doing:
 		c.setDoing(now, in)
 	case PeerPresence:

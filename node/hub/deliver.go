@@ -16,7 +16,9 @@ const (
 
 // deliverHere puts a message into the inbox of an agent at home here, in the same commit as the message itself.
 func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envelope, scope protocol.Scope) {
-	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: size(env), Wakes: protocol.Wakes(env, a.bind.Agent)})
+	own := *env
+	own.To = a.bind.Agent // it may have had another name
+	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
 	c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)
 	c.presenceDirty = true
@@ -155,7 +157,7 @@ func (c *Core) replicated(in Replicated) {
 
 // acked takes an agent's AckProcessed: an adapter's (it has the frame on its disk) or the agent's own word.
 func (c *Core) acked(now time.Time, in Acked) {
-	a := c.home(in.Agent)
+	a := c.takes(in.Agent)
 	if a == nil {
 		c.tell(Told{Token: in.Token, ID: in.Of, Refusal: protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here", "aster agents", string(in.Agent))})
 		return
@@ -239,7 +241,7 @@ func (c *Core) tickBox(now time.Time, a *agent) {
 
 // Conns are the sockets of an agent here.
 func (c *Core) Conns(id protocol.AgentID) []ConnID {
-	if a := c.home(id); a != nil {
+	if a := c.takes(id); a != nil {
 		return a.conns
 	}
 	return nil

@@ -246,6 +246,9 @@ func (s *stage) do(t *testing.T, w []string) {
 		for _, a := range s.core.agents {
 			b.Binds = append(b.Binds, a.bind)
 		}
+		for _, f := range s.core.former {
+			b.Former = append(b.Former, f)
+		}
 		s.core = New(b)
 	case "from": // from PEER KIND …: a record of another node
 		s.foreign(w)
@@ -257,7 +260,9 @@ func (s *stage) do(t *testing.T, w []string) {
 		}
 		s.core.Ready(s.now)
 	default:
-		t.Fatalf("no such command: %q", w[0])
+		if !s.renames(w) {
+			t.Fatalf("no such command: %q", w[0])
+		}
 	}
 }
 

@@ -32,11 +32,12 @@ type TierPut struct {
 // Ready is what the loop owes the world after a batch of Steps: Drafts, Inbox, Tiers and Values durable in one commit
 // before anything in Out leaves, then Out in order.
 type Ready struct {
-	Drafts []Draft
-	Inbox  []InboxPut
-	Tiers  []TierPut
-	Values map[string][]byte
-	Out    []Out
+	Drafts  []Draft
+	Inbox   []InboxPut
+	Tiers   []TierPut
+	Renames []InboxRename // follow Inbox and Tiers
+	Values  map[string][]byte
+	Out     []Out
 }
 
 // Out is one thing to do after the commit. The set is closed.

@@ -162,6 +162,9 @@ func (c *Core) peerPresence(in PeerPresence) {
 		}
 		row := p
 		a := c.find(p.Agent)
+		if f, ok := c.former[protocol.FoldAgentID(p.Agent)]; a == nil && ok && f.Bind.Home == p.Home {
+			continue // it was on its way when the name was given up
+		}
 		if a == nil {
 			a = &agent{hearsay: true, state: protocol.StateUnknown,
 				bind: protocol.BindBody{Agent: p.Agent, Home: p.Home, Name: p.Name, Role: p.Role}}

@@ -22,6 +22,8 @@ func (c *Core) say(now time.Time, in Say) {
 	} else if env.To == "" {
 		c.route(&env)
 	}
+	c.work(&env, in.Parent, from)
+	c.forward(&env)
 	if old, ok := c.repeat(&env, in.Seen); ok {
 		if old.Content != env.Content() {
 			c.refuse(in, &env, protocol.Refuse(protocol.CodeMsgIDReused,
@@ -133,6 +135,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		return protocol.Refuse(protocol.CodeReservedName, "only the hub sends %s", "choose another name", string(env.Intent))
 	}
 	if from == nil && env.From != "" {
+		if r := c.Renamed(env.From); r != nil {
+			return r
+		}
 		if other := c.find(env.From); other != nil && other.bind.Home != c.self && !other.hearsay {
 			return protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "speak there, or choose another id",
 				string(env.From), c.nodeName(other.bind.Home))
@@ -152,6 +157,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		return nil
 	}
 	target := c.find(env.To)
+	if r := c.Renamed(env.To); r != nil {
+		return r
+	}
 	if target == nil {
 		if c.inside() && outsideRole(env.FromRole) {
 			return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. Nothing was sent", "ask main who is here", string(env.To))
@@ -191,7 +199,7 @@ func (c *Core) inboxFull(a *agent) *protocol.Refusal {
 
 // hop continues the chain of Delegates and refuses a loop (U46): A to B to A, or more than HopsMax.
 func (c *Core) hop(env *protocol.Envelope, parent *protocol.Envelope) *protocol.Refusal {
-	if parent == nil || parent.Intent != protocol.Delegate || parent.To != env.From {
+	if parent == nil || parent.Intent != protocol.Delegate || parent.To != env.From && parent.To != env.FromWas {
 		return nil
 	}
 	env.Hops = append(slices.Clone(parent.Hops), parent.From)

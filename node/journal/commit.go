@@ -41,13 +41,14 @@ type TierPut struct {
 // Batch is what one Commit writes: all of it or nothing.
 type Batch struct {
 	Entries []Entry
-	Inbox   []InboxPut // of messages held or among Entries, else ErrUnknownMessage
-	Tiers   []TierPut  // of any message, also of one that has not arrived
+	Inbox   []InboxPut    // of messages held or among Entries, else ErrUnknownMessage
+	Tiers   []TierPut     // of any message, also of one that has not arrived
+	Renames []InboxRename // after Inbox and Tiers
 	Values  map[string][]byte
 }
 
 func (b *Batch) empty() bool {
-	return len(b.Entries) == 0 && len(b.Inbox) == 0 && len(b.Tiers) == 0 && len(b.Values) == 0
+	return len(b.Entries) == 0 && len(b.Inbox) == 0 && len(b.Tiers) == 0 && len(b.Renames) == 0 && len(b.Values) == 0
 }
 
 // Commit writes b in one transaction with one sync. When it returns nil, all of b is on stable storage, and first is
@@ -219,6 +220,11 @@ func (t *transaction) write(b *Batch) error {
 	}
 	for i := range b.Tiers {
 		if err := t.putTier(&b.Tiers[i]); err != nil {
+			return err
+		}
+	}
+	for i := range b.Renames {
+		if err := t.renameInbox(&b.Renames[i]); err != nil {
 			return err
 		}
 	}

@@ -178,3 +178,28 @@ func shortRange(text string) (low, high uint64, ok bool) {
 	shift := 5 * (shortRunes - len(text))
 	return low << shift, (low + 1) << shift, true
 }
+
+// InboxRename gives all of an agent's inbox to another name.
+type InboxRename struct{ From, To protocol.AgentID }
+
+func (t *transaction) renameInbox(r *InboxRename) error {
+	from, to := fold(r.From), fold(r.To)
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{"UPDATE OR IGNORE inbox SET key=?, agent=? WHERE key=?", []any{to, string(r.To), from}},
+		{"DELETE FROM inbox WHERE key=?", []any{from}}, // the new name had them already
+		// What this very commit says under the new name came before the rows did.
+		{"UPDATE inbox SET state=1, reason='' WHERE key=?1 AND state=0 AND " + tierOfRow, []any{to, string(protocol.Processed)}},
+		{"UPDATE inbox SET state=2 WHERE key=?1 AND state=0 AND " + tierOfRow, []any{to, string(protocol.Refused)}},
+	} {
+		if err := t.c.exec(step.sql, step.args...); err != nil {
+			return fmt.Errorf("inbox of %s, now %s: %w", r.From, r.To, err)
+		}
+	}
+	return nil
+}
+
+const tierOfRow = `EXISTS (SELECT 1 FROM records r JOIN tiers t ON t.log=r.log AND t.seq=r.seq
+	WHERE r.pos=inbox.pos AND t.key=?1 AND t.tier=?2)`

@@ -239,6 +239,11 @@ type Task struct {
 	Reports  []Message         `json:"reports,omitempty"` // GET /tasks/ID only
 }
 
+// RenameRequest is POST /agents/{id}/rename.
+type RenameRequest struct {
+	To protocol.AgentID `json:"to"`
+}
+
 // InviteRequest is POST /invites.
 type InviteRequest struct {
 	Role      protocol.Role `json:"role"`

@@ -260,6 +260,12 @@ func (c *Client) ForgetAgent(ctx context.Context, agent protocol.AgentID) error 
 	return c.call(ctx, post("agents", string(agent), "forget"), nil, nil)
 }
 
+// RenameAgent gives an agent of this node another name and returns it.
+func (c *Client) RenameAgent(ctx context.Context, agent, to protocol.AgentID) (out api.Agent, err error) {
+	err = c.call(ctx, post("agents", string(agent), "rename"), api.RenameRequest{To: to}, &out)
+	return out, err
+}
+
 // BoardLink is an address that opens the board once.
 func (c *Client) BoardLink(ctx context.Context) (string, error) {
 	var out struct{ URL string }
