@@ -97,10 +97,26 @@ func (l *loop) identity(s *socket, f *asterism.Frame) (protocol.Role, keys.Key, 
 			no = keys.Bound()
 		}
 	}
+	if no == nil && l.mains(f.AgentID) && (k.Kind != keys.Local || k.Bound == "") {
+		no = protocol.Refuse(protocol.CodeIdentityMismatch, "this agent id is the main agent's",
+			"choose another, or ask the board's owner for a local key of this one: aster key issue --kind local --agent ID")
+	}
 	if no == nil && known {
 		no = ownsID(&k, &old)
 	}
 	return k.Kind.Role(), k, no
+}
+
+// mains says whether an id is, or would become, that of main: a key gives it only if the owner issued it for that id and
+// this machine (fault B31).
+func (l *loop) mains(id protocol.AgentID) bool {
+	folded := protocol.FoldAgentID(id)
+	for _, main := range []protocol.AgentID{"main-agent", l.own(), l.roster().Term().Agent} {
+		if folded == protocol.FoldAgentID(main) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *loop) homeOutside(p protocol.PeerID) bool {
@@ -174,6 +190,7 @@ func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past ast
 	})
 	l.sockets[s.id] = s
 	l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
+	s.undecided, s.held = false, nil
 	taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
 	s.as = &hub.Attach{
 		Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: role, Client: "ws",

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol"
-	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
 
@@ -22,12 +21,12 @@ type keyed struct {
 // come connects with a query ("?key=…") and says nothing.
 func (r *running) come(t testing.TB, query string) *keyed {
 	t.Helper()
+	return r.comeBy(t, query, nil)
+}
+
+func serveKeyed(t testing.TB, conn *link.Conn) *keyed {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	conn, err := link.Dial(ctx, "ws"+r.Board[len("http"):]+"/ws"+query, nil, link.Options{})
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
 	conn.Authenticated()
 	c := &keyed{client{conn: conn, frames: make(chan asterism.Frame, 4096)}, make(chan error, 1)}
 	go func() {
@@ -335,5 +334,3 @@ func TestKeyOfOneNodeHoldsOnAnother(t *testing.T) {
 	}
 	b.joinWith(t, short.Key, "brief")
 }
-
-var _ = api.Key{}
