@@ -191,6 +191,7 @@ func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past ast
 	l.sockets[s.id] = s
 	l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
 	s.undecided, s.held = false, nil
+	s.undecided, s.held = false, nil
 	taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
 	s.as = &hub.Attach{
 		Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: role, Client: "ws",

@@ -125,9 +125,17 @@ func (l *loop) toBoards(frame []byte, except hub.ConnID) {
 		return
 	}
 	for _, id := range boards {
-		if s := l.sockets[id]; s != nil && id != except {
-			s.conn.SendPrepared(p)
+		s := l.sockets[id]
+		if s == nil || id == except {
+			continue
 		}
+		if s.undecided {
+			if s.held = append(s.held, p); len(s.held) > heldMax {
+				l.decided(s)
+			}
+			continue
+		}
+		s.conn.SendPrepared(p)
 	}
 }
 

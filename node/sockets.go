@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/node/hub"
@@ -37,7 +38,11 @@ type socket struct {
 	sent []sentFrame // deliveries whose reading is not confirmed, in order
 	seen bool        // it was given a roster, so it gets the next ones
 	as   *hub.Attach // once it is an agent
-	gone bool        // it was told to go: what it said and nobody looked at yet counts no more
+
+	undecided bool             // it may be a board or an agent that has not said HELLO yet
+	held      []*link.Prepared // what a board would have been shown meanwhile
+
+	gone bool // it was told to go: what it said and nobody looked at yet counts no more
 
 	// Of a key: written by the loop while the read loop waits, or before either runs.
 	keyed   bool
@@ -105,6 +110,27 @@ func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) 
 	return o, 0
 }
 
+// helloWait is how long what boards see is held back from a socket that may yet say HELLO: an agent would be shown a
+// message first as a board, and then be given it.
+const helloWait = 300 * time.Millisecond
+
+// heldMax bounds what is held back; more decides that the socket is a board.
+const heldMax = 64
+
+// decided lets out what was held back from a socket, unless it is an agent by now.
+func (l *loop) decided(s *socket) {
+	if !s.undecided {
+		return
+	}
+	s.undecided = false
+	if s.as == nil && !s.gone {
+		for _, p := range s.held {
+			s.conn.SendPrepared(p)
+		}
+	}
+	s.held = nil
+}
+
 func (s *socket) serve(o asterism.Opening) {
 	defer s.n.wait.Done()
 	var first asterism.Outcome
@@ -123,7 +149,9 @@ func (s *socket) serve(o asterism.Opening) {
 			s.n.loop.sockets[s.id] = s
 			s.n.loop.core.Step(s.n.loop.now, hub.OpenBoard{Conn: s.id})
 			s.n.loop.say(s, first, history)
+			s.undecided = true
 		})
+		s.n.later(helloWait, func() { _ = s.n.loop.post(s.n.ctx, func() { s.n.loop.decided(s) }) })
 	}
 	err := s.conn.Serve(s.n.ctx, s.message)
 	s.n.log.Debug("socket closed", "agent", s.session.Sender().ID, "err", err)
