@@ -6,15 +6,20 @@ import (
 	"github.com/aster-mesh/aster/protocol/api"
 )
 
-// recentMax is how many messages are remembered with their tiers, so that a receipt a moment later needs no read: a
-// few seconds at full speed, some 8 MiB at most.
-const recentMax = 4096
+// recentMax and recentBytesMax are how many messages are remembered with their tiers, so that a receipt a moment later
+// needs no read: a few seconds at full speed.
+const (
+	recentMax      = 4096
+	recentBytesMax = 8 << 20 // of values
+)
 
 // recentMessages is a ring of the last messages by place. Owned by the loop.
 type recentMessages struct {
-	byRef map[hub.Ref]*recentMessage
-	ring  []hub.Ref
-	next  int
+	byRef  map[hub.Ref]*recentMessage
+	ring   []hub.Ref
+	next   int // where the next goes
+	oldest int // the first that is still held; equal to next: none, or all
+	bytes  int
 }
 
 type recentMessage struct {
@@ -31,10 +36,24 @@ func (m *recentMessages) put(ref hub.Ref, pos uint64, rec *protocol.Record, env 
 		m.byRef = make(map[hub.Ref]*recentMessage, recentMax)
 		m.ring = make([]hub.Ref, recentMax)
 	}
-	delete(m.byRef, m.ring[m.next])
+	if m.byRef[ref] != nil {
+		return // a record is made durable once
+	}
+	for len(m.byRef) == recentMax || len(m.byRef) > 0 && m.bytes+len(env.Value) > recentBytesMax {
+		m.drop()
+	}
 	m.ring[m.next] = ref
 	m.next = (m.next + 1) % recentMax
+	m.bytes += len(env.Value)
 	m.byRef[ref] = &recentMessage{pos: pos, ref: ref, wall: rec.Wall, env: env}
+}
+
+// drop forgets the oldest.
+func (m *recentMessages) drop() {
+	ref := m.ring[m.oldest]
+	m.bytes -= len(m.byRef[ref].env.Value)
+	delete(m.byRef, ref)
+	m.oldest = (m.oldest + 1) % recentMax
 }
 
 func (m *recentMessages) get(ref hub.Ref) *recentMessage { return m.byRef[ref] }
