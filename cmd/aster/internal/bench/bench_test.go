@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -62,24 +63,26 @@ func TestQuantiles(t *testing.T) {
 }
 
 func TestSidesTakeTurns(t *testing.T) {
-	var order []string
-	make := func(name string) *side {
-		return &side{once: func() (time.Duration, error) {
-			order = append(order, name)
-			time.Sleep(time.Microsecond)
-			return 1, nil
-		}}
-	}
-	a, b := make("a"), make("b")
-	if err := interleave(time.Millisecond, 0, a, b); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(order[:2*blockOf], ""); got != strings.Repeat("a", blockOf)+strings.Repeat("b", blockOf) {
-		t.Errorf("order %s", got)
-	}
-	if len(a.got) != len(b.got) || len(a.got)%(blockOf-1) != 0 {
-		t.Errorf("%d and %d samples", len(a.got), len(b.got))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		make := func(name string) *side {
+			return &side{once: func() (time.Duration, error) {
+				order = append(order, name)
+				time.Sleep(time.Microsecond)
+				return 1, nil
+			}}
+		}
+		a, b := make("a"), make("b")
+		if err := interleave(time.Millisecond, 0, a, b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(order[:2*blockOf], ""); got != strings.Repeat("a", blockOf)+strings.Repeat("b", blockOf) {
+			t.Errorf("order %s", got)
+		}
+		if len(a.got) != len(b.got) || len(a.got)%(blockOf-1) != 0 {
+			t.Errorf("%d and %d samples", len(a.got), len(b.got))
+		}
+	})
 }
 
 func TestNumbersAreFoundInFrames(t *testing.T) {
