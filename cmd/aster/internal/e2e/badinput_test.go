@@ -273,11 +273,11 @@ func strangers(t *testing.T, n *node) {
 
 // TestSmallDisk: a store at its bound refuses new messages by name, loses nothing and goes on reading.
 func TestSmallDisk(t *testing.T) {
-	n := newNode(t, "n", "[store]\nbytes_max = 4000000\n")
+	n := newNode(t, "n", "[store]\nbytes_max = 2000000\n")
 	n.up("")
 	n.declare("bob")
 	var kept []protocol.MsgID
-	words := strings.Repeat("a word or two ", 2000)
+	words := strings.Repeat("a word or two ", 3500)
 	send := func() error {
 		got, err := n.api().Send(t.Context(), api.SendRequest{From: "ann", To: "bob", Intent: protocol.Request, Value: text(words)})
 		if err == nil {
@@ -319,7 +319,7 @@ func TestSmallDisk(t *testing.T) {
 			t.Fatalf("message %d on a full disk: %v", i, err)
 		}
 	}
-	if st := n.mustStatus(); st.DiskMax != 4_000_000 || st.Disk > 5_000_000 {
+	if st := n.mustStatus(); st.DiskMax != 2_000_000 || st.Disk > 3_000_000 {
 		t.Errorf("status: %d of %d", st.Disk, st.DiskMax)
 	}
 	n.kill()
