@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/keys"
 	"github.com/aster-mesh/aster/roles/member"
 )
 
@@ -211,6 +212,10 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 			return enc(protocol.KindMember, j.admits(dice.IntN(4)))
 		}
 		return enc(protocol.KindTerm, protocol.TermBody{Number: uint64(dice.IntN(4)), Peer: j.peers[dice.IntN(4)], Agent: agent()})
+	case 15:
+		if dice.IntN(4) > 0 {
+			return enc(protocol.KindKey, randomKeyStep(dice, agent()))
+		}
 	}
 	return protocol.Kind([]string{"new-kind", "newer-kind"}[dice.IntN(2)]), []byte(`{"x":1}`)
 }
@@ -227,4 +232,12 @@ func randomReport(dice *rand.Rand) json.RawMessage {
 		`"only words"`,
 		`{"outcome":"unheard-of"}`,
 	}[min(dice.IntN(14), 8)])
+}
+
+func randomKeyStep(dice *rand.Rand, who protocol.AgentID) protocol.KeyBody {
+	steps := []protocol.KeyStep{protocol.KeyIssue, protocol.KeyUse, protocol.KeyLabel, protocol.KeyRenew, protocol.KeyRevoke, protocol.KeyEnd, protocol.KeyLapse, "new"}
+	return protocol.KeyBody{
+		Step: steps[dice.IntN(len(steps))], Hash: keys.HashOf(fmt.Sprint(dice.IntN(3))).String(), Kind: []string{"collab", "local", "none"}[dice.IntN(3)],
+		Label: fmt.Sprint(dice.IntN(3)), TTL: int64(dice.IntN(3)), Agent: who, Until: int64(dice.IntN(3)),
+	}
 }
