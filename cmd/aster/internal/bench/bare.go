@@ -194,7 +194,7 @@ type bare struct {
 }
 
 func (b *Bench) startBare(ctx context.Context) (*bare, error) {
-	p, line, err := spawn(ctx, b.Self, "", "bench", "bare")
+	p, line, err := b.spawn(ctx, "", "bench", "bare")
 	if err != nil {
 		return nil, err
 	}

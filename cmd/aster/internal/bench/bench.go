@@ -14,6 +14,7 @@ type Bench struct {
 	Dir     string        // homes and files of the measurement; its disk is the one measured
 	For     time.Duration // of each measured case, about
 	Records int           // in the home of start's second case
+	env     []string      // of the processes, beside ours
 	// Say is told what begins; nil: nobody watches.
 	Say func(string)
 }

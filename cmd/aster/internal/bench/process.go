@@ -33,13 +33,14 @@ const startWait = 60 * time.Second
 const stopWait = 20 * time.Second
 
 // spawn runs this program and returns its first line of output.
-func spawn(ctx context.Context, self, stdin string, args ...string) (*process, []byte, error) {
-	p := &process{cmd: exec.Command(self, args...), said: &strings.Builder{}}
+func (b *Bench) spawn(ctx context.Context, stdin string, args ...string) (*process, []byte, error) {
+	p := &process{cmd: exec.Command(b.Self, args...), said: &strings.Builder{}}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "ASTER_") {
 			p.cmd.Env = append(p.cmd.Env, kv)
 		}
 	}
+	p.cmd.Env = append(p.cmd.Env, b.env...)
 	p.cmd.Stderr = p.said
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
@@ -99,7 +100,7 @@ func (b *Bench) startNode(ctx context.Context, name, invite string) (*node, erro
 		args = append(args, "--join", "-")
 	}
 	began := time.Now()
-	p, line, err := spawn(ctx, b.Self, invite, args...)
+	p, line, err := b.spawn(ctx, invite, args...)
 	if err != nil {
 		return nil, err
 	}
