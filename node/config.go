@@ -33,7 +33,8 @@ type Config struct {
 	// Ready is called once, when the node serves.
 	Ready func(api.Ready)
 
-	probe func(*Node) // tests look inside
+	probe      func(*Node)   // tests look inside
+	silentWait time.Duration // tests; 0: a minute
 }
 
 // WorkerConfig is [worker] of config.toml: who runs Delegates here.

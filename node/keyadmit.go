@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
@@ -175,6 +176,19 @@ func (s *socket) judge(f *asterism.Frame) {
 	}
 }
 
+// silentWait is how long somebody whom the node does not know may say nothing.
+const silentWait = time.Minute
+
+// tooSilent lets go of a socket that never said who it is; a board needs to say nothing.
+func (s *socket) tooSilent() {
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() {
+		if s.as == nil && !s.gone {
+			l.endSession(s, keys.Key{}, protocol.Refuse(protocol.CodeNotHello, "no HELLO came", "say who you are within a minute"))
+		}
+	})
+}
+
 // attach gives a HELLO that holds to the hub, and writes down the use of its key in the same commit.
 func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past asterism.History, judged chan struct{}) {
 	token := l.expect(func(t hub.Told) {
@@ -186,11 +200,13 @@ func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past ast
 		k, _ := l.core.Agent(f.AgentID)
 		s.conn.Authenticated()
 		l.say(s, s.session.Accept(asterism.Accepted{Name: k.Name, Role: k.Role, Keyed: s.keyed, MayManageKeys: k.Role == protocol.RoleMain && l.inside()}), past)
-		l.keysDirty = l.keysDirty || s.keyed
+		if s.keyed {
+			l.keysDirty = true
+			l.warnNewcomer(s)
+		}
 	})
 	l.sockets[s.id] = s
 	l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
-	s.undecided, s.held = false, nil
 	s.undecided, s.held = false, nil
 	taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
 	s.as = &hub.Attach{

@@ -243,9 +243,21 @@ func (l *loop) warnOfEnd(k *keys.Key, holders []*socket) {
 	}
 	l.keyWarned[k.Hash] = l.now
 	l.keysDue(l.now.Add(protocol.KeyWarnAgain))
-	l.tellHolders(holders, "KeyExpiringSoon", asterism.KeyExpiringSoon{
-		KeyRef: k.Ref(), Label: k.Label, ExpiresAt: k.ExpiresAt(), MsRemaining: max(k.ExpiresAt()-l.now.UnixMilli(), 0)})
+	l.tellHolders(holders, "KeyExpiringSoon", expiringSoon(k, l.now))
 	l.keyExpiry(k, false)
+}
+
+// warnNewcomer tells who comes after the others were told.
+func (l *loop) warnNewcomer(s *socket) {
+	k, ok := l.keys().ByHash(s.key)
+	if _, told := l.keyWarned[s.key]; !ok || !told || k.WarnFrom().IsZero() || l.now.Before(k.WarnFrom()) {
+		return
+	}
+	l.tellHolders([]*socket{s}, "KeyExpiringSoon", expiringSoon(&k, l.now))
+}
+
+func expiringSoon(k *keys.Key, now time.Time) asterism.KeyExpiringSoon {
+	return asterism.KeyExpiringSoon{KeyRef: k.Ref(), Label: k.Label, ExpiresAt: k.ExpiresAt(), MsRemaining: max(k.ExpiresAt()-now.UnixMilli(), 0)}
 }
 
 // keyExpiry tells who may renew a key. The contract tells everybody; labels are nobody else's business.

@@ -10,6 +10,24 @@ import (
 	"github.com/aster-mesh/aster/roles/keys"
 )
 
+// TestStrangerWhoSaysNothingIsLetGo; a board may say nothing for ever.
+func TestStrangerWhoSaysNothingIsLetGo(t *testing.T) {
+	r := start(t, func(c *Config) { c.silentWait = 100 * time.Millisecond })
+	main, board := r.attach(t, "main-agent"), r.watch(t)
+	k := main.issue(t, map[string]any{"kind": "collab"})
+	held := r.joinWith(t, k.Key, "partner")
+	if code, reason, before := r.come(t, "?key="+k.Key).close(t); code != 4403 || reason != protocol.CodeNotHello || len(before) != 2 {
+		t.Errorf("closed with %d %q after %d frames", code, reason, len(before))
+	}
+	for _, c := range []*client{board, &held.client} {
+		select {
+		case <-c.conn.Done():
+			t.Error("somebody who is known was let go")
+		default:
+		}
+	}
+}
+
 // TestLegacyKeyVerbsKeepTheSameRules: their own replies, the same bound on numbers, no reply to a revocation. Guards: KB23.
 func TestLegacyKeyVerbsKeepTheSameRules(t *testing.T) {
 	r := start(t, nil)

@@ -88,6 +88,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 }
 
 func (c *Config) fill() {
+	if c.silentWait == 0 {
+		c.silentWait = silentWait
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

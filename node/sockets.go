@@ -143,6 +143,7 @@ func (s *socket) serve(o asterism.Opening) {
 			s.n.loop.sockets[s.id] = s
 			s.n.loop.say(s, first, asterism.History{})
 		})
+		defer time.AfterFunc(s.n.cfg.silentWait, s.tooSilent).Stop()
 	default:
 		history := s.n.history("")
 		_ = s.n.loop.post(s.n.ctx, func() {
