@@ -99,6 +99,12 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
 	s.restoreAgents(img)
+	for _, r := range img.Rooms {
+		if !r.Valid() {
+			return nil, fmt.Errorf("%w: a room contradicts itself", ErrBadCheckpoint)
+		}
+		s.rooms[r.ID] = r
+	}
 	for i := range img.Tasks {
 		if err := s.restoreTask(&img.Tasks[i]); err != nil {
 			return nil, err

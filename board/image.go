@@ -10,6 +10,7 @@ import (
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/room"
 )
 
 // image is a State as plain values in one order: what Canonical and Encode write.
@@ -27,6 +28,7 @@ type image struct {
 	Keys         json.RawMessage            `json:"keys"`
 	Tasks        []taskImage                `json:"tasks"`
 	Ended        map[api.TaskState]uint64   `json:"ended"`
+	Rooms        []*room.Room               `json:"rooms,omitempty"`
 }
 
 type markImage struct {
@@ -108,6 +110,9 @@ func (s *State) image() image {
 	for _, d := range s.declarations {
 		img.Declarations = append(img.Declarations, declarationImage{d.at, *d})
 	}
+	for _, r := range s.rooms {
+		img.Rooms = append(img.Rooms, r)
+	}
 	return img
 }
 
@@ -117,6 +122,7 @@ func (img *image) sort() {
 	slices.SortFunc(img.Bindings, func(a, b bindingImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Presence, func(a, b presenceImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Declarations, func(a, b declarationImage) int { return a.At.compare(b.At) })
+	slices.SortFunc(img.Rooms, func(a, b *room.Room) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	slices.SortFunc(img.Tasks, func(a, b taskImage) int {
 		return cmp.Or(strings.Compare(string(a.ID), string(b.ID)), strings.Compare(string(a.Worker), string(b.Worker)))
 	})

@@ -172,7 +172,7 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 	id := func() protocol.MsgID { return protocol.MsgID(fmt.Sprintf("m-%d", dice.IntN(20))) }
 	was := func() protocol.AgentID { return protocol.AgentID([]string{"", "", "", "a", "b"}[dice.IntN(5)]) }
 	enc := func(kind protocol.Kind, v any) (protocol.Kind, []byte) { return kind, protocol.EncodeBody(v) }
-	switch dice.IntN(16) {
+	switch dice.IntN(18) {
 	case 0, 1, 2:
 		return enc(protocol.KindMessage, protocol.Envelope{ID: id(), From: agent(), To: agent(), Intent: protocol.Delegate, Value: json.RawMessage(fmt.Sprintf(`{"task":"do %d","base":"b%d"}`, dice.IntN(99), dice.IntN(9)))})
 	case 3, 4, 5:
@@ -212,6 +212,19 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 			return enc(protocol.KindMember, j.admits(dice.IntN(4)))
 		}
 		return enc(protocol.KindTerm, protocol.TermBody{Number: uint64(dice.IntN(4)), Peer: j.peers[dice.IntN(4)], Agent: agent()})
+	case 16:
+		body := protocol.RoomBody{Room: protocol.RoomID(fmt.Sprint("rt-", dice.IntN(3))), Agent: agent(), By: agent(), Participants: []protocol.AgentID{agent(), agent()}, Intent: "request", Bid: float64(dice.IntN(3))}
+		body.Op = []protocol.RoomOp{protocol.RoomCreated, protocol.RoomJoined, protocol.RoomLeft, protocol.RoomArtifacts, protocol.RoomFloor, protocol.RoomStall, protocol.RoomClosed, "new"}[min(dice.IntN(24)/3, 7)]
+		if body.Op == protocol.RoomArtifacts {
+			body.Header, body.Decision = &protocol.RoomText{Text: fmt.Sprint(dice.IntN(99))}, &protocol.RoomText{Text: "d"}
+		}
+		return enc(protocol.KindRoom, body)
+	case 17:
+		env := protocol.Envelope{ID: id(), From: agent(), Room: protocol.RoomID(fmt.Sprint("rt-", dice.IntN(3))), Intent: "Say", Addressee: []protocol.AgentID{agent()}[:dice.IntN(2)], Rcpt: []protocol.AgentID{agent()}}
+		if dice.IntN(4) == 0 {
+			env.From = ""
+		}
+		return enc(protocol.KindMessage, env)
 	case 15:
 		if dice.IntN(4) > 0 {
 			return enc(protocol.KindKey, randomKeyStep(dice, agent()))

@@ -7,6 +7,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/keys"
 	"github.com/aster-mesh/aster/roles/member"
+	"github.com/aster-mesh/aster/roles/room"
 )
 
 // KeptTasks is how many of the newest Delegates keep their task's words after it ended; of older ended tasks the board
@@ -38,6 +39,7 @@ type State struct {
 	declarations map[declarationKey]*Declaration
 	keys         *keys.Ring
 	tasks        map[taskKey]*task
+	rooms        map[protocol.RoomID]*room.Room
 	recent       delegateHeap // the newest Delegates, kept at most
 	kept         int          // KeptTasks; less in tests
 }
@@ -69,6 +71,7 @@ func newState(roster *member.Roster, kept int) *State {
 		declarations: map[declarationKey]*Declaration{},
 		keys:         keys.NewRing(),
 		tasks:        map[taskKey]*task{},
+		rooms:        map[protocol.RoomID]*room.Room{},
 		kept:         kept,
 	}
 }
@@ -138,6 +141,10 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		}
 	case protocol.KindKey:
 		s.keys.Apply(rec)
+	case protocol.KindRoom:
+		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil {
+			s.roomStep(at, rec.Wall, body)
+		}
 	}
 	ls.prune()
 	return nil
@@ -182,6 +189,9 @@ func (s *State) message(ls *logState, at pos, wall int64, env *protocol.Envelope
 		name = otherIntent // unknown names are anybody's to make up: one counter for all keeps the board bounded
 	}
 	s.intents[name]++
+	if env.Room != "" {
+		s.roomSaid(at, wall, env)
+	}
 	switch {
 	case env.Intent == protocol.Delegate && env.To != "":
 		s.delegate(ls, at, wall, env)
@@ -202,7 +212,7 @@ const (
 func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
 	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMember, protocol.KindRevoke,
-		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey:
+		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState:
 		return k
 	}
 	return otherKind

@@ -223,6 +223,11 @@ func (n *Node) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, e
 		if agent == "" {
 			agent = m.Envelope.To
 		}
+		if agent == "" { // a room's message names no recipient
+			if agent, err = n.speaker(ctx, "", false); err != nil {
+				return acked, err
+			}
+		}
 		_, err = n.loop.ask(ctx, func(t hub.Token) hub.Input {
 			return hub.Acked{Agent: agent, Of: m.Envelope.ID, From: m.Envelope.From, Processed: true, Token: t}
 		})

@@ -66,9 +66,11 @@ func TestWhatWasDeclaredIsShownToWhoeverConnects(t *testing.T) {
 			Manifests      map[string]json.RawMessage
 			OpsStates      map[string]json.RawMessage
 			CapManifests   map[string]json.RawMessage
-			CorporateChart struct{ Roles []struct{ Role, AgentID string } }
-			RoleStates     map[string]struct{ Status string }
-			SeatTelemetry  map[string]struct{ Tokens int }
+			CorporateChart struct {
+				Roles []struct{ Role, AgentID string }
+			}
+			RoleStates    map[string]struct{ Status string }
+			SeatTelemetry map[string]struct{ Tokens int }
 		}
 		if err := json.Unmarshal(late.next(t, "History").Value, &h); err != nil {
 			t.Fatal(err)

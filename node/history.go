@@ -36,6 +36,9 @@ func channels(newest []journal.Message) []asterism.Channel {
 		if key == "" {
 			key = string(m.Envelope.To)
 		}
+		if m.Envelope.Room != "" {
+			key = roomChannel + string(m.Envelope.Room)
+		}
 		if key == "" {
 			key = "_"
 		}
@@ -65,7 +68,11 @@ func (s *socket) channelHistory(f *asterism.Frame, sender asterism.Sender) {
 	if v.Limit < 1 || v.Limit > 1000 {
 		v.Limit = asterism.HistoryPerChannel
 	}
-	found, err := s.n.store.Messages(journal.Query{From: protocol.AgentID(v.ChannelKey), Limit: 1000, Newest: true})
+	if no := s.maySeeChannel(v.ChannelKey, sender); no != nil {
+		s.refuse(f, no)
+		return
+	}
+	found, err := s.n.channelMessages(v.ChannelKey)
 	if err != nil {
 		s.n.log.Error("channel not readable", "err", err)
 		s.refuse(f, protocol.Refuse(protocol.CodeBadFrame, "the channel could not be read", "ask again"))

@@ -204,10 +204,10 @@ func (l *loop) mayWrite(from protocol.PeerID, log protocol.LogID) *protocol.Refu
 
 // seen looks for an earlier message under the same identity, for messages to agents here.
 func (l *loop) seen(env *protocol.Envelope) *hub.Seen {
-	if env == nil || env.To == "" {
+	if env == nil || env.To == "" && env.Room == "" {
 		return nil
 	}
-	if !l.core.TakenHere(env.To) {
+	if env.Room == "" && !l.core.TakenHere(env.To) {
 		return nil
 	}
 	row, ok, err := l.store.Identity(env.Identity())

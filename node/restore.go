@@ -161,6 +161,12 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 	if b.Selections, err = n.selections(); err != nil {
 		return b, err
 	}
+	if b.Rooms, err = st.Rooms(); err != nil {
+		return b, err
+	}
+	if b.Parked, err = n.store.ValuesWithPrefix(hub.ParkedPrefix); err != nil {
+		return b, fmt.Errorf("read what waits in rooms: %w", err)
+	}
 	for _, a := range st.Agents() {
 		role := a.Role
 		if role == protocol.RoleMain {

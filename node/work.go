@@ -108,6 +108,9 @@ func (r *runner) take(ctx context.Context) {
 	}
 	for i := range rows {
 		env := &rows[i].Message.Envelope
+		if env.Room != "" && !env.Names(r.agent) {
+			continue // said to others in a room
+		}
 		switch env.Intent {
 		case protocol.Delegate:
 			r.start(ctx, env)

@@ -6,7 +6,9 @@ import (
 	"testing"
 )
 
-func list(n int, item string) string { return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]" }
+func list(n int, item string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+}
 
 // TestLimitsOfDeclarationsAreNamed: each limit of wire 7.5 holds at its edge and is refused by name beyond it.
 func TestLimitsOfDeclarationsAreNamed(t *testing.T) {

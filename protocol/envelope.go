@@ -34,6 +34,15 @@ type Envelope struct {
 	To   AgentID `json:"to,omitempty"`   // empty: nobody in particular (to main, and every board)
 	Room RoomID  `json:"room,omitempty"` // rooms carry it instead of To
 
+	// Of a room's message. Rcpt is who gets a copy, as the node decided where it entered.
+	Addressee    []AgentID       `json:"addressee,omitempty"` // whom it names
+	ReplyTo      string          `json:"replyTo,omitempty"`   // the message of the room that it answers
+	Notice       bool            `json:"notice,omitempty"`    // it needs no reply
+	Floor        json.RawMessage `json:"floorIntent,omitempty"`
+	SpeakerClass string          `json:"speakerClass,omitempty"` // human-operator or agent, from the hub
+	AutoHop      int             `json:"autoHop,omitempty"`      // messages of agents since a person spoke, with this one
+	Rcpt         []AgentID       `json:"rcpt,omitempty"`
+
 	Intent Intent          `json:"intent"`
 	Value  json.RawMessage `json:"value,omitempty"` // JSON of any shape; absent when ValueBlob is set
 	// ValueBlob holds a value above ValueBytesInline: the blob's content is the JSON.
@@ -130,6 +139,16 @@ func (e *Envelope) Check() *Refusal {
 		}
 	}
 	return nil
+}
+
+// Names says whether a room's message names an agent.
+func (e *Envelope) Names(id AgentID) bool {
+	for _, a := range e.Addressee {
+		if FoldAgentID(a) == FoldAgentID(id) {
+			return true
+		}
+	}
+	return false
 }
 
 func deref(b *BlobRef) []BlobRef {

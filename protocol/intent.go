@@ -84,6 +84,10 @@ var catalogue = func() map[Intent]IntentInfo {
 		rows(ClassBoard, Kept, false, false, false, "Status", "UserPromptAccepted", "ConnectionRestored", "EditMessage", "WorkerInboxReceived"),
 		rows(ClassBoard, Dropped, false, false, true, "MainChanged", "ChannelHistory", "HistoryCleared", "CloseChannel"),
 		rows(ClassDeclaration, Kept, false, false, false, "CommandManifest", "OpsState", "CapabilityManifest", "CorporateChart", "RoleState", "SeatTelemetry", "EchoModeState"),
+		rows(ClassBoard, Dropped, false, false, true, "RoomCreated", "RoomJoined", "RoomLeft", "RoomClosed", "RoomYield", "RoomFloor",
+			"RoomStall", "RoomArtifacts", "RoomGuard"),
+		rows(ClassBoard, Dropped, false, false, false, "RoomCreate", "RoomJoin", "RoomLeave", "RoomClose", "RoomArtifactsUpdate",
+			"RequestRoomArtifacts"),
 		rows(ClassKeyAdmin, Dropped, false, false, true, "KeyIssued", "KeyListResult", "KeyRevoked", "KeyLabeled", "KeyRenewed", "KeyError", "AgentNameChanged", "UpstreamKeyIssued", "CollabKeyIssued"),
 		rows(ClassKeyAdmin, Dropped, true, true, true, "KeyRevokePending", "KeyExpiringSoon"),
 		rows(ClassTelemetry, Live, false, false, false, "SubagentStatus", "WorkflowStatus", "AgentActivity"),
@@ -127,6 +131,11 @@ func Catalogue() []IntentInfo {
 }
 
 // Wakes says whether e should wake agent self: it is addressed to self and its name is not a noise name (wire 4.2).
+//
+// In a room it wakes whom it names, and all with a Delegate (wire 7.1).
 func Wakes(e *Envelope, self AgentID) bool {
+	if e.Room != "" {
+		return FoldAgentID(e.From) != FoldAgentID(self) && !e.NoWake && (e.Intent == Delegate || e.Names(self) && Lookup(e.Intent).Wakes)
+	}
 	return e.To == self && e.From != self && !e.NoWake && Lookup(e.Intent).Wakes
 }

@@ -129,6 +129,8 @@ const (
 	KindInviteUsed Kind = "invite-used" // InviteUsedBody
 	KindTerm       Kind = "term"        // TermBody
 	KindPresence   Kind = "presence"    // PresenceBody
+	KindRoom       Kind = "room"        // RoomBody
+	KindState      Kind = "state"       // StateBody
 	KindKey        Kind = "key"         // KeyBody
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles"
+	"github.com/aster-mesh/aster/roles/room"
 )
 
 // applied takes a record of another node. Whether its message was let in was decided where it entered; whether it is
@@ -26,11 +27,19 @@ func (c *Core) applied(now time.Time, in Applied) {
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
 			c.receiptsOf(rec, body)
 		}
+	case protocol.KindRoom:
+		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
+			c.roomApplied(now, room.At(rec.At, rec.Log, rec.Seq), rec.Wall, body)
+		}
 	}
 }
 
 func (c *Core) message(now time.Time, in Applied) {
 	env, ref := in.Env, Ref{in.Record.Log, in.Record.Seq}
+	if env.Room != "" {
+		c.roomArrived(now, in)
+		return
+	}
 	if selection(env.Intent) && !c.selectionSeen(ref, env, time.UnixMilli(in.Record.Wall)) {
 		return // nobody but an asker's home asks for it or ends its questions
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/room"
 )
 
 // Core is the hub's whole state. Make one with New.
@@ -22,6 +23,8 @@ type Core struct {
 	prompts      map[promptKey]*prompt
 	promptsEnded []promptKey // oldest first, promptsKeptMax at most
 	declared     map[declaredKey]*lastDeclared
+	rooms        map[protocol.RoomID]*room.Room
+	parked       map[protocol.RoomID][]*Parked // of agents here, oldest first
 
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready
@@ -88,6 +91,8 @@ type Boot struct {
 	Pending []Pending
 	// Selections are the questions to people and their ends, oldest first: clocks go on where they were.
 	Selections []Selected
+	Rooms      map[protocol.RoomID]*room.Room
+	Parked     map[string][]byte         // stored values under ParkedPrefix
 	Seqs       map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
 }
 
@@ -125,6 +130,8 @@ func New(b Boot) *Core {
 		pending:  map[Ref]*sent{},
 		prompts:  map[promptKey]*prompt{},
 		declared: map[declaredKey]*lastDeclared{},
+		rooms:    b.Rooms,
+		parked:   map[protocol.RoomID][]*Parked{},
 		fresh:    map[protocol.Digest]Seen{},
 		marks:    map[protocol.LogID]uint64{},
 		author:   newAuthor(b.Self, b.Start, b.Clock),
@@ -155,6 +162,10 @@ func New(b Boot) *Core {
 		c.pending[p.Ref] = &sent{from: p.From, to: p.To, id: p.ID, at: p.At}
 		c.due(p.At.Add(protocol.QueuedNoticeAfter))
 	}
+	if c.rooms == nil {
+		c.rooms = map[protocol.RoomID]*room.Room{}
+	}
+	c.bootParked(b.Parked)
 	for _, s := range b.Selections {
 		c.selectionSeen(s.Ref, s.Env, s.At)
 	}
@@ -298,6 +309,7 @@ func (c *Core) tick(now time.Time) {
 	}
 	c.tickSelections(now)
 	c.tickSeats(now)
+	c.tickParked(now)
 	for _, a := range c.agents {
 		if a.box != nil {
 			c.tickBox(now, a)

@@ -51,7 +51,7 @@ func (c *Core) give(now time.Time, conn *conn, l *letter, env *protocol.Envelope
 	conn.inflight[l.Ref] = l.Bytes
 	conn.bytes += l.Bytes
 	c.due(now.Add(protocol.RedeliverEvery))
-	c.out(Deliver{Conn: conn.id, Ref: l.Ref, Env: env, Try: l.tries})
+	c.out(Deliver{Conn: conn.id, Ref: l.Ref, Env: env, To: conn.agent, Try: l.tries})
 }
 
 // pump sends what waits behind the window.

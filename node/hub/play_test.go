@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/room"
 )
 
 var update = flag.Bool("update", false, "rewrite the traces of the plays")
@@ -63,6 +64,8 @@ type stage struct {
 	who   map[ConnID]string
 	seqs  map[protocol.LogID]uint64
 	asked []Selected
+	vals  map[string][]byte
+	room  protocol.RoomID // the one made last
 	last  ConnID
 	toks  Token
 }
@@ -129,6 +132,14 @@ func (s *stage) settle(out *strings.Builder) {
 			fmt.Fprintf(out, "  log %s %s\n", s.ref(ref), d.Record.Kind)
 		}
 	}
+	for k, v := range rd.Values {
+		if s.vals == nil {
+			s.vals = map[string][]byte{}
+		}
+		if s.vals[k] = v; v == nil {
+			delete(s.vals, k)
+		}
+	}
 	for _, o := range rd.Out {
 		if text := s.show(o); text != "" {
 			fmt.Fprintf(out, "  %s\n", strings.TrimRight(text, " "))
@@ -179,6 +190,17 @@ func (s *stage) show(o Out) string {
 		return fmt.Sprintf("%s is %s", o.Agent, o.Role)
 	case Replaced:
 		return fmt.Sprintf("close %s flap=%v", s.who[o.Conn], o.Flap)
+	case RoomEvent:
+		var to []string
+		for _, id := range o.Conns {
+			to = append(to, s.who[id])
+		}
+		if o.Name == "RoomCreated" {
+			s.room = o.Room
+		}
+		return fmt.Sprintf("%s to %v boards=%v %s", o.Name, to, o.Boards, strings.ReplaceAll(string(o.Value), string(s.room), "ROOM"))
+	case RoomAcked:
+		return fmt.Sprintf("%s hears: %s reached %d, waits for %v", o.Sender, o.ID, o.Reached, o.Offline)
 	case MainChanged:
 		return "main is " + string(o.Agent)
 	}
@@ -242,7 +264,11 @@ func (s *stage) do(t *testing.T, w []string) {
 		all[s.peer(w[1])] = Member{Name: w[1], Role: role, Inside: role.Inside()}
 		s.core.Step(s.now, Members{all})
 	case "restart": // the process ends and begins anew, with what the journal holds
-		b := Boot{Self: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Members: s.core.members, Term: s.core.term, Selections: s.asked, Seqs: s.core.author.seqs}
+		b := Boot{Clock: s.core.Clock(), Self: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Members: s.core.members, Term: s.core.term, Selections: s.asked, Seqs: s.core.author.seqs, Parked: s.vals, Rooms: map[protocol.RoomID]*room.Room{}}
+		kept, err := json.Marshal(s.core.rooms)
+		if err != nil || json.Unmarshal(kept, &b.Rooms) != nil {
+			t.Fatal("rooms do not survive", err)
+		}
 		for _, a := range s.core.agents {
 			b.Binds = append(b.Binds, a.bind)
 		}
@@ -295,7 +321,28 @@ func (s *stage) envelope(w []string) protocol.Envelope {
 	if to == "-" {
 		to = ""
 	}
-	return protocol.Envelope{ID: protocol.MsgID(w[4]), To: to, Intent: protocol.Intent(w[3]), Value: value}
+	env := protocol.Envelope{ID: protocol.MsgID(w[4]), To: to, Intent: protocol.Intent(w[3]), Value: value}
+	if to == "ROOM" {
+		env.To, env.Room = "", s.room
+	}
+	env.Value = json.RawMessage(strings.ReplaceAll(string(env.Value), "ROOM", string(s.room)))
+	for _, opt := range w[min(len(w), 6):] {
+		switch k, v, _ := strings.Cut(opt, "="); k {
+		case "addr":
+			env.Addressee = append(env.Addressee, protocol.AgentID(v))
+		case "replyTo":
+			env.ReplyTo = v
+		case "notice":
+			env.Notice = true
+		case "floor":
+			env.Floor = json.RawMessage(v)
+		case "rcpt":
+			env.Rcpt = append(env.Rcpt, protocol.AgentID(v))
+		case "room":
+			env.Room = protocol.RoomID(v)
+		}
+	}
+	return env
 }
 
 func (s *stage) foreign(w []string) {
@@ -333,6 +380,8 @@ func (s *stage) foreign(w []string) {
 		} else {
 			s.seen[env.Identity()] = Seen{env.Content(), Ref{log, rec.Seq}}
 		}
+	case "room": // from PEER room BODY
+		rec.Kind, rec.Body = protocol.KindRoom, []byte(strings.ReplaceAll(w[3], "ROOM", string(s.room)))
 	case "receipt": // from PEER receipt TIER AGENT SEQ: of a message of our inside log
 		rec.Kind = protocol.KindReceipts
 		var n uint64

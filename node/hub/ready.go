@@ -48,7 +48,8 @@ type Deliver struct {
 	Conn ConnID
 	Ref  Ref
 	Env  *protocol.Envelope
-	Try  int // 1 the first time on this connection
+	To   protocol.AgentID // the recipient: a room's message names many
+	Try  int              // 1 the first time on this connection
 }
 
 // Copy shows a message to the boards; Except is the board that said it.
@@ -152,6 +153,28 @@ type Mail struct{ Agent protocol.AgentID }
 // MainChanged tells boards of a new main.
 type MainChanged struct{ Agent protocol.AgentID }
 
+// RoomEvent tells participants' sockets, and the boards here or everywhere, what happened in a room.
+type RoomEvent struct {
+	Name       protocol.Intent
+	Room       protocol.RoomID
+	Value      []byte // JSON
+	Conns      []ConnID
+	To         protocol.AgentID // of a guard: the offender
+	Boards     bool
+	Everywhere bool
+}
+
+// RoomAcked tells a room's speaker how many have its message on a socket and whose copies wait.
+type RoomAcked struct {
+	Sender  protocol.AgentID
+	Room    protocol.RoomID
+	ID      protocol.MsgID
+	Reached int
+	Offline []string
+}
+
+func (RoomEvent) isOut()       {}
+func (RoomAcked) isOut()       {}
 func (Deliver) isOut()         {}
 func (Copy) isOut()            {}
 func (LiveCopy) isOut()        {}

@@ -14,6 +14,10 @@ import (
 func (c *Core) say(now time.Time, in Say) {
 	env := in.Env
 	from := c.stamp(now, &env, in)
+	if RoomVerb(env.Intent) || env.Room != "" {
+		c.ofRoom(now, &env, in, from)
+		return
+	}
 	if selection(env.Intent) {
 		if r := c.routeSelection(&env); r != nil {
 			c.refuse(in, &env, r)

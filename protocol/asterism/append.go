@@ -125,6 +125,7 @@ func (f *Frame) Append(b []byte) []byte {
 	if len(f.Addressee) > 0 {
 		b = appendTexts(b, "addressee", f.Addressee)
 	}
+	b = appendRaw(b, "floorIntent", f.FloorIntent)
 	b = appendFlag(b, "telemetry", f.Telemetry)
 	b = appendFlag(b, "notice", f.Notice)
 	b = appendFlag(b, "noWake", f.NoWake)

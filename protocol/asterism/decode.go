@@ -70,6 +70,7 @@ var fields = []field{
 	{name: "roomId", max: idBytesMax, text: func(f *Frame) *string { return &f.RoomID }},
 	{name: "replyTo", max: idBytesMax, text: func(f *Frame) *string { return &f.ReplyTo }},
 	{name: "addressee", sort: sortTexts},
+	{name: "floorIntent", sort: sortAny, any: func(f *Frame) *json.RawMessage { return &f.FloorIntent }},
 	{name: "telemetry", sort: sortBool, flag: func(f *Frame) *bool { return &f.Telemetry }},
 	{name: "notice", sort: sortBool, flag: func(f *Frame) *bool { return &f.Notice }},
 	{name: "noWake", sort: sortBool, flag: func(f *Frame) *bool { return &f.NoWake }},

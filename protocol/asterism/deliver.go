@@ -53,7 +53,25 @@ func appendEnvelope(b []byte, e *protocol.Envelope, timestampMs int64, withMsgID
 	b = appendText(b, "threadId", e.Thread)
 	b = appendText(b, "runId", e.Run)
 	b = appendText(b, "channelId", e.Channel)
-	return appendText(b, "roomId", string(e.Room))
+	if e.Room == "" {
+		return b
+	}
+	b = appendText(b, "roomId", string(e.Room))
+	if len(e.Addressee) > 0 {
+		b = append(appendKey(b, "addressee"), '[')
+		for _, a := range e.Addressee {
+			b = append(AppendString(b, string(a)), ',')
+		}
+		b = append(dropComma(b), ']', ',')
+	}
+	b = appendText(b, "replyTo", e.ReplyTo)
+	b = appendFlag(b, "notice", e.Notice)
+	b = appendRaw(b, "floorIntent", e.Floor)
+	b = appendText(b, "speakerClass", e.SpeakerClass)
+	if e.AutoHop > 0 {
+		b = appendInt(b, "autoHop", int64(e.AutoHop))
+	}
+	return b
 }
 
 // spreads are the known fields that a run frame's value may put at the top level. All other known names are the

@@ -32,6 +32,11 @@ func (f *Frame) Envelope(sender Sender, id protocol.MsgID) (protocol.Envelope, *
 		Parent: f.ParentID, Context: f.ContextID, Thread: f.ThreadID, Run: f.RunID, Channel: f.ChannelID,
 		Frame: f.ID, Declared: f.Timestamp, NoWake: f.NoWake,
 	}
+	if f.RoomID != "" {
+		if no := f.room(&e); no != nil {
+			return protocol.Envelope{}, no
+		}
+	}
 	if key, ok := f.RecoveryKey(); ok {
 		e.ID = key
 	}
@@ -49,6 +54,27 @@ func (f *Frame) Envelope(sender Sender, id protocol.MsgID) (protocol.Envelope, *
 		return protocol.Envelope{}, no
 	}
 	return e, nil
+}
+
+// floorBytesMax bounds a wish for the floor: a word and a number.
+const floorBytesMax = 256
+
+// room takes what only a room's message has.
+func (f *Frame) room(e *protocol.Envelope) *protocol.Refusal {
+	if len(f.FloorIntent) > floorBytesMax {
+		return protocol.Refuse(protocol.CodeBadFrame, "floorIntent has %d bytes, at most %d", "", len(f.FloorIntent), floorBytesMax)
+	}
+	e.Floor, e.Notice = f.FloorIntent, f.Notice
+	if protocol.CheckMsgID(protocol.MsgID(f.ReplyTo)) == nil {
+		e.ReplyTo = f.ReplyTo
+	}
+	for _, a := range f.Addressee {
+		if err := protocol.CheckAgentID(protocol.AgentID(a)); err != nil {
+			return protocol.Refuse(protocol.CodeBadAgentID, "addressee: "+err.Error(), "")
+		}
+		e.Addressee = append(e.Addressee, protocol.AgentID(a))
+	}
+	return nil
 }
 
 // answered is the message that a value says it answers: re_msgId, else for.

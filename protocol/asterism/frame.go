@@ -39,6 +39,7 @@ type Frame struct {
 	RoomID        string
 	ReplyTo       string
 	Addressee     []string
+	FloorIntent   json.RawMessage
 	Telemetry     bool
 	Notice        bool
 	NoWake        bool // ours: the recipient need not be woken

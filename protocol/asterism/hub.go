@@ -34,6 +34,7 @@ type Custom struct {
 	MsgID   protocol.MsgID   // set: the recipient acknowledges it, without a target
 	Context string
 	Parent  string
+	Room    protocol.RoomID
 	Value   json.RawMessage // JSON; empty becomes {}
 }
 
@@ -44,6 +45,7 @@ func (e *Encoder) Custom(at time.Time, c Custom) []byte {
 	b = appendText(b, "msgId", string(c.MsgID))
 	b = appendText(b, "contextId", c.Context)
 	b = appendText(b, "parentId", c.Parent)
+	b = appendText(b, "roomId", string(c.Room))
 	if len(c.Value) == 0 {
 		c.Value = json.RawMessage("{}")
 	}
@@ -141,7 +143,8 @@ type Ack struct {
 	Kind    string           // KindDelivered or a protocol.Tier
 	From    protocol.AgentID // the recipient; "room:ID" for a room
 	Reason  string           // of Kind "refused"
-	Reached []string         // of a room: who got it
+	Room    bool             // of a room: Reached and Offline hold
+	Reached int              // how many have it on a socket
 	Offline []string         // of a room: whose copy waits
 }
 
@@ -156,8 +159,8 @@ func (e *Encoder) Ack(at time.Time, to protocol.AgentID, a Ack) []byte {
 	b = appendText(b, "kind", a.Kind)
 	b = appendText(b, "from", string(a.From))
 	b = appendText(b, "reason", a.Reason)
-	if len(a.Reached)+len(a.Offline) > 0 {
-		b = appendTexts(appendTexts(b, "recipients", a.Reached), "offline", a.Offline)
+	if a.Room {
+		b = appendTexts(appendInt(b, "recipients", int64(a.Reached)), "offline", a.Offline)
 	}
 	return append(dropComma(b), '}', '}')
 }

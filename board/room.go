@@ -1,0 +1,52 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/room"
+)
+
+// room is a room of this mesh; only records of the inside count, whose members all hold them.
+func (s *State) room(at pos, id protocol.RoomID) *room.Room {
+	if at.log.Scope != protocol.ScopeInside || id == "" {
+		return nil
+	}
+	r := s.rooms[id]
+	if r == nil {
+		r = &room.Room{ID: id}
+		s.rooms[id] = r
+	}
+	return r
+}
+
+func (s *State) roomStep(at pos, wall int64, body protocol.RoomBody) {
+	if r := s.room(at, body.Room); r != nil {
+		r.Apply(room.At(at.at, at.log, at.seq), wall, body)
+	}
+}
+
+func (s *State) roomSaid(at pos, wall int64, env *protocol.Envelope) {
+	if r := s.room(at, env.Room); r != nil {
+		r.Said(room.At(at.at, at.log, at.seq), wall, env)
+	}
+}
+
+// Rooms returns copies of all rooms that anything was said of, closed ones with their id alone.
+func (s *State) Rooms() (map[protocol.RoomID]*room.Room, error) {
+	raw, err := json.Marshal(s.rooms)
+	if err != nil {
+		return nil, fmt.Errorf("copy rooms: %w", err)
+	}
+	out := map[protocol.RoomID]*room.Room{}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("copy rooms: %w", err)
+	}
+	return out, nil
+}
+
+// RoomHas says whether an agent is in an open room.
+func (s *State) RoomHas(id protocol.RoomID, agent protocol.AgentID) bool {
+	return s.rooms[id].In(agent)
+}
