@@ -143,6 +143,7 @@ func ownsID(k *keys.Key, a *hub.Known) *protocol.Refusal {
 
 // judge asks about a HELLO and waits: nothing behind it is looked at before (fault KB4).
 func (s *socket) judge(f *asterism.Frame) {
+	s.greets.Store(true)
 	var past asterism.History
 	var met map[protocol.AgentID]bool
 	if s.outsideBy(f.Key) {

@@ -51,6 +51,8 @@ type socket struct {
 	met     map[protocol.AgentID]bool // folded: whom an outside one exchanged messages with
 	roster  []byte                    // what it was shown last
 
+	greets atomic.Bool // its HELLO has come
+
 	read atomic.Uint64 // last frame that the peer has read
 	told atomic.Bool   // a job for read is on its way
 }
@@ -112,15 +114,15 @@ func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) 
 
 // helloWait is how long what boards see is held back from a socket that may yet say HELLO: an agent would be shown a
 // message first as a board, and then be given it.
-const helloWait = 300 * time.Millisecond
+const helloWait = 500 * time.Millisecond
 
 // heldMax bounds what is held back; more decides that the socket is a board.
-const heldMax = 64
+const heldMax = 1024
 
 // decided lets out what was held back from a socket, unless it is an agent by now.
 func (l *loop) decided(s *socket) {
-	if !s.undecided {
-		return
+	if !s.undecided || s.greets.Load() {
+		return // with its HELLO on the way it stays undecided until that is judged
 	}
 	s.undecided = false
 	if s.as == nil && !s.gone {
@@ -196,6 +198,7 @@ func (s *socket) message(data []byte, _ bool) {
 // unserved are the operator verbs of the contract that this version does not carry out: said so, never relayed.
 var unserved = map[protocol.Intent]string{
 	"SetMain": "handing over main", "HandoffReady": "handing over main",
+	"RoomCreate": "rooms", "RoomJoin": "rooms", "RoomLeave": "rooms", "RoomClose": "rooms", "RequestRoomArtifacts": "rooms", "RoomArtifactsUpdate": "rooms",
 	"ArchiveChannel": "archiving", "DeleteChannelHistory": "deleting history",
 }
 
@@ -219,11 +222,12 @@ func (s *socket) pass(f *asterism.Frame) {
 	case name == "RequestChannelHistory":
 		s.channelHistory(f, sender)
 		return
-	case unserved[name] != "":
-		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", unserved[name]))
-		return
-	case hub.RoomVerb(name):
-		s.kept(f, sender)
+	case unserved[name] != "" || f.RoomID != "":
+		what := unserved[name]
+		if f.RoomID != "" {
+			what = "rooms"
+		}
+		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", what))
 		return
 	case name == "SeatTelemetry" && f.TargetAgentID == "":
 		s.live(f) // shown at once; the newest of a seat is kept now and then
