@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,7 +104,16 @@ func (a *agent) serve(ctx context.Context, c *link.Conn, ledger *os.File) {
 	conn := a.conns
 	a.mu.Unlock()
 	c.Send(fmt.Appendf(nil, `{"type":"HELLO","agentId":%q,"agentName":%q,"capabilities":["ack-layer"]}`, a.id, a.id))
-	_ = c.Serve(ctx, func(data []byte, _ bool) { a.take(c, conn, data, ledger) }) // the node may be killed at any time
+	// A socket whose HELLO is late is a board until it comes (half a second, which a loaded machine may take): what it is
+	// shown before its ConnectionInfo is not delivered to the agent.
+	welcome := false
+	_ = c.Serve(ctx, func(data []byte, _ bool) { // the node may be killed at any time
+		if !welcome {
+			welcome = bytes.Contains(data, []byte(`"ConnectionInfo"`))
+			return
+		}
+		a.take(c, conn, data, ledger)
+	})
 }
 
 // take writes a message into the ledger, and acknowledges it after that.
