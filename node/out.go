@@ -44,6 +44,10 @@ func (l *loop) out(o hub.Out) {
 		l.agentsChanged()
 	case hub.Mail:
 		l.n.mail(o.Agent)
+	case hub.RoomEvent:
+		l.roomEvent(o)
+	case hub.RoomAcked:
+		l.roomAcked(o)
 	case hub.MainChanged:
 		l.toBoards(l.enc.MainChanged(l.now, o.Agent), 0)
 	}
@@ -78,6 +82,11 @@ func (l *loop) deliver(o hub.Deliver) {
 			return
 		}
 		env = &whole
+	}
+	if env.Room != "" { // one record for all; each copy says for whom it is
+		copied := *env
+		copied.To = o.To
+		env = &copied
 	}
 	seq, ok := s.conn.SendCounted(asterism.AppendDelivery(make([]byte, 0, len(env.Value)+384), env, wall))
 	if !ok {
@@ -183,6 +192,7 @@ func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
 			continue
 		}
 		switch {
+		case o.Delivered && m.env.Room != "": // a room's speaker heard it for all at once
 		case o.Delivered:
 			s.conn.Send(l.enc.Ack(l.now, m.env.From, asterism.Ack{For: m.env.ID, Kind: asterism.KindDelivered, From: by}))
 		case o.Kept:

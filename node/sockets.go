@@ -198,7 +198,6 @@ func (s *socket) message(data []byte, _ bool) {
 // unserved are the operator verbs of the contract that this version does not carry out: said so, never relayed.
 var unserved = map[protocol.Intent]string{
 	"SetMain": "handing over main", "HandoffReady": "handing over main",
-	"RoomCreate": "rooms", "RoomJoin": "rooms", "RoomLeave": "rooms", "RoomClose": "rooms", "RequestRoomArtifacts": "rooms", "RoomArtifactsUpdate": "rooms",
 	"ArchiveChannel": "archiving", "DeleteChannelHistory": "deleting history",
 }
 
@@ -222,12 +221,11 @@ func (s *socket) pass(f *asterism.Frame) {
 	case name == "RequestChannelHistory":
 		s.channelHistory(f, sender)
 		return
-	case unserved[name] != "" || f.RoomID != "":
-		what := unserved[name]
-		if f.RoomID != "" {
-			what = "rooms"
-		}
-		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", what))
+	case unserved[name] != "":
+		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", unserved[name]))
+		return
+	case hub.RoomVerb(name):
+		s.kept(f, sender)
 		return
 	case name == "SeatTelemetry" && f.TargetAgentID == "":
 		s.live(f) // shown at once; the newest of a seat is kept now and then
