@@ -46,6 +46,8 @@ type loop struct {
 	recent        recentMessages
 	sockets       map[hub.ConnID]*socket
 	enc           *asterism.Encoder
+	letting       bool   // consequences go out: the roster stays as it is
+	list          []byte // the AgentList of that time
 	peers         map[protocol.PeerID]*peerState
 	lastSeen      map[protocol.PeerID]time.Time
 	addrs         map[protocol.PeerID]meshwire.Addrs // newest signed list of each member
@@ -238,9 +240,11 @@ func (l *loop) finish() error {
 			f(nil)
 		}
 		l.after = nil
+		l.letting = true
 		for _, o := range rd.Out {
 			l.out(o)
 		}
+		l.letting, l.list = false, nil
 		l.replicate()
 		if again := l.settleKeys(); !l.membersDirty && !again {
 			return nil

@@ -383,12 +383,19 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 	}
 }
 
-// agentList is the roster as clients see it, encoded once a turn at most.
+// agentList is the roster as clients see it, encoded once for all that join in one turn.
 func (l *loop) agentList() []byte {
+	if l.list != nil {
+		return l.list
+	}
 	known := l.core.Listed(l.now)
 	rows := make([]asterism.Agent, len(known))
 	for i, k := range known {
 		rows[i] = asterism.Agent{ID: k.Agent, Name: k.Name, Role: k.Role}
 	}
-	return l.enc.AgentList(l.now, rows)
+	list := l.enc.AgentList(l.now, rows)
+	if l.letting {
+		l.list = list
+	}
+	return list
 }
