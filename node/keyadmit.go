@@ -92,7 +92,8 @@ func (l *loop) identity(s *socket, f *asterism.Frame) (protocol.Role, keys.Key, 
 		}
 		return protocol.RoleLocal, keys.Key{}, nil
 	}
-	k, no := l.keys().Admit(keys.Presented{Hash: s.key, HostLocal: s.hostLocal, Agent: f.AgentID}, l.n.home.peer, l.now)
+	held, _ := l.keys().ByHash(s.key)
+	k, no := l.keys().Admit(keys.Presented{Hash: s.key, HostLocal: s.hostLocal, Agent: l.asBound(&held, f.AgentID)}, l.n.home.peer, l.now)
 	if no == nil && k.Bound == "" {
 		if other, ok := l.keyUsing[s.key]; ok && protocol.FoldAgentID(other) != protocol.FoldAgentID(f.AgentID) {
 			no = keys.Bound()
@@ -106,6 +107,14 @@ func (l *loop) identity(s *socket, f *asterism.Frame) (protocol.Role, keys.Key, 
 		no = ownsID(&k, &old)
 	}
 	return k.Kind.Role(), k, no
+}
+
+// asBound is an agent's id as its key knows it: a key stays with an agent that was renamed.
+func (l *loop) asBound(k *keys.Key, agent protocol.AgentID) protocol.AgentID {
+	if k.Bound != "" && protocol.FoldAgentID(l.core.Now(k.Bound)) == protocol.FoldAgentID(agent) {
+		return k.Bound
+	}
+	return agent
 }
 
 // mains says whether an id is, or would become, that of main: a key gives it only if the owner issued it for that id and

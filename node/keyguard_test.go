@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -235,34 +236,46 @@ func TestSocketWithAKeyIsShownNothingBeforeItsHello(t *testing.T) {
 	}
 }
 
-// TestNothingBehindARefusedHelloInItsSegment: upgrade, HELLO and a message in one write. Guards: KB4.
+// TestNothingBehindARefusedHelloInItsSegment: HELLO and messages in one write, also in one with the upgrade itself.
+// Guards: KB4.
 func TestNothingBehindARefusedHelloInItsSegment(t *testing.T) {
 	r := start(t, nil)
 	main, worker := r.attach(t, "main-agent"), r.attach(t, "worker")
 	k := main.issue(t, map[string]any{"kind": "collab"})
 	r.joinWith(t, k.Key, "partner")
-	conn, err := net.Dial("tcp", r.Board[len("http://"):])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	all := []byte("GET /ws?key=" + k.Key + " HTTP/1.1\r\nHost: " + r.Board[len("http://"):] + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	host := r.Board[len("http://"):]
+	upgrade := "GET /ws?key=" + k.Key + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+	var frames []byte
 	for _, text := range []string{`{"type":"HELLO","agentId":"trusted-partner"}`, `{"type":"CUSTOM","name":"Request","targetAgentId":"worker","msgId":"stolen","value":{}}`,
 		`{"type":"HELLO","agentId":"partner"}`, `{"type":"CUSTOM","name":"Request","targetAgentId":"worker","msgId":"stolen2","value":{}}`} {
-		all = append(all, 0x81, 0x80|126)
-		all = append(binary.BigEndian.AppendUint16(all, uint16(len(text))), 0, 0, 0, 0)
-		all = append(all, text...)
+		frames = append(frames, 0x81, 0x80|126)
+		frames = append(binary.BigEndian.AppendUint16(frames, uint16(len(text))), 0, 0, 0, 0)
+		frames = append(frames, text...)
 	}
-	if _, err := conn.Write(all); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(res, err)
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-	for buf := make([]byte, 4096); err == nil; {
-		_, err = conn.Read(buf) // until it is closed
+	for _, together := range []bool{false, true} {
+		conn, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		in := bufio.NewReader(conn)
+		if together {
+			_, err = conn.Write(append([]byte(upgrade), frames...))
+		} else if _, err = conn.Write([]byte(upgrade)); err == nil {
+			var res *http.Response
+			if res, err = http.ReadResponse(in, nil); err == nil && res.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatalf("the upgrade was answered %d", res.StatusCode)
+			}
+			_, err = conn.Write(frames)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, _ := io.ReadAll(in) // until it is closed
+		if !together && !strings.Contains(string(shown), protocol.CodeIdentityMismatch) || strings.Contains(string(shown), "AgentList") {
+			t.Errorf("in one segment with the upgrade %v, the thief was shown %q", together, shown)
+		}
+		conn.Close()
 	}
 	main.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "worker", "msgId": "honest", "value": map[string]any{}})
 	if f := worker.next(t, "Request"); f.MsgID != "honest" || f.AgentID != "main-agent" {

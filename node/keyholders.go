@@ -87,11 +87,11 @@ func (l *loop) endSessions() (ended bool) {
 		if !s.keyed {
 			continue
 		}
+		k, ok := l.keys().ByHash(s.key)
 		var agent protocol.AgentID
 		if s.as != nil {
-			agent = s.as.Agent
+			agent = l.asBound(&k, s.as.Agent)
 		}
-		k, ok := l.keys().ByHash(s.key)
 		no := k.Holds(agent, l.n.home.peer, l.now)
 		if !ok {
 			no = protocol.Refuse(protocol.CodeBadKey, "this key is not known here any more", "ask the board's owner for a key")
@@ -138,7 +138,7 @@ func (l *loop) holdersOf(k *keys.Key) int {
 	if n := len(l.holders()[k.Hash]); n > 0 {
 		return n
 	}
-	if a, ok := l.core.Agent(k.Bound); ok && k.Used && !a.Here && len(a.Attached) > 0 {
+	if a, ok := l.core.Agent(l.core.Now(k.Bound)); ok && k.Used && !a.Here && len(a.Attached) > 0 {
 		return 1
 	}
 	return 0
@@ -153,7 +153,7 @@ func (l *loop) oweKey(k *keys.Key, held int) bool {
 	case k.Revoked > 0:
 		return false
 	case k.Pending > 0:
-		a, known := l.core.Agent(k.Bound)
+		a, known := l.core.Agent(l.core.Now(k.Bound))
 		mine := known && a.Here && held == 0
 		over := k.GraceClock(self) && l.now.UnixMilli() >= k.Pending
 		if !mine && !over {

@@ -28,6 +28,36 @@ func TestStrangerWhoSaysNothingIsLetGo(t *testing.T) {
 	}
 }
 
+// TestKeyStaysWithAnAgentThatIsRenamed: it opens the new name, and the old one for nobody.
+func TestKeyStaysWithAnAgentThatIsRenamed(t *testing.T) {
+	var n *Node
+	r := start(t, func(c *Config) { c.probe = func(p *Node) { n = p } })
+	k := r.attach(t, "main-agent").issue(t, map[string]any{"kind": "collab"})
+	c := r.joinWith(t, k.Key, "partner")
+	c.conn.Close(1000, "")
+	c.close(t)
+	for {
+		if _, err := n.RenameAgent(t.Context(), "partner", "partner-two"); err == nil {
+			break
+		} else if !strings.Contains(err.Error(), "attached") {
+			t.Fatal(err)
+		}
+	}
+	old := r.come(t, "?key="+k.Key)
+	old.hello(t, "partner")
+	if code, reason, _ := old.close(t); code != 4403 || reason != protocol.CodeAgentRenamed {
+		t.Errorf("by its old name: closed with %d %q", code, reason)
+	}
+	again := r.joinWith(t, k.Key, "partner-two")
+	again.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "main-agent", "msgId": "q", "value": map[string]any{}})
+	select {
+	case <-again.conn.Done():
+		t.Error("it was let go again")
+	case f := <-again.frames:
+		_ = f
+	}
+}
+
 // TestLegacyKeyVerbsKeepTheSameRules: their own replies, the same bound on numbers, no reply to a revocation. Guards: KB23.
 func TestLegacyKeyVerbsKeepTheSameRules(t *testing.T) {
 	r := start(t, nil)
