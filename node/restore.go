@@ -153,7 +153,8 @@ func (l *loop) foundingRecords() {
 
 // boot is what the hub starts from.
 func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
-	b := hub.Boot{Self: n.home.peer, Start: n.startID, Clock: clock, Members: map[protocol.PeerID]hub.Member{}, Term: st.Roster().Term(), Unread: map[protocol.AgentID][]hub.Letter{}}
+	b := hub.Boot{Self: n.home.peer, Start: n.startID, Clock: clock, Members: map[protocol.PeerID]hub.Member{}, Term: st.Roster().Term(), Unread: map[protocol.AgentID][]hub.Letter{},
+		Presence: map[protocol.AgentID]hub.Noted{}, Now: n.loop.now}
 	for p, m := range n.loop.known() {
 		b.Members[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked}
 	}
@@ -176,6 +177,7 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 		if a.Home != n.home.peer {
 			continue
 		}
+		b.Presence[a.ID] = hub.Noted{State: a.State, At: time.UnixMilli(a.StateAt)}
 		rows, err := n.store.Inbox(a.ID, journal.InboxQuery{})
 		if err != nil {
 			return b, fmt.Errorf("read inbox of %s: %w", a.ID, err)

@@ -247,6 +247,7 @@ func (l *loop) agents() []api.Agent {
 	for i := range known {
 		out[i] = l.n.agent(&known[i])
 	}
+	l.recall(out)
 	return out
 }
 

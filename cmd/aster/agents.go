@@ -113,6 +113,9 @@ func stateText(g api.Agent) string {
 	if text == "" {
 		text = string(protocol.StateUnknown)
 	}
+	if g.AsOf > 0 {
+		return text + ", as of " + ago(g.AsOf) + " ago"
+	}
 	if g.Since > 0 {
 		text += " " + ago(g.Since)
 	}

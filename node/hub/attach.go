@@ -109,6 +109,7 @@ func (c *Core) bindHere(now time.Time, id protocol.AgentID, name string, role pr
 	a := c.bound(bind)
 	a.since = now
 	a.state = c.calmState(a)
+	c.settle(a)
 	c.author.name(&c.ready, now, c.scopeTo(""), bind)
 	c.catchUp(now, a)
 	c.firstMain(now, a, client)

@@ -25,6 +25,7 @@ type Core struct {
 	declared     map[declaredKey]*lastDeclared
 	rooms        map[protocol.RoomID]*room.Room
 	parked       map[protocol.RoomID][]*Parked // of agents here, oldest first
+	notes        bool // presence makes records
 
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready
@@ -54,6 +55,7 @@ type agent struct {
 	state     protocol.AgentState
 	doing     string
 	since     time.Time
+	noted     Noted
 	acks      bool        // has acknowledged something once, so silence means something
 	replaced  []time.Time // of its sockets, within flapWindow
 	coolUntil time.Time
@@ -87,8 +89,11 @@ type Boot struct {
 	Term    protocol.TermBody
 	Binds   []protocol.BindBody
 	Former  []Former
-	Unread  map[protocol.AgentID][]Letter // of agents at home here, oldest first
-	Pending []Pending
+	// Presence of agents at home here as their last records say, and the time of this start. Nil: presence makes no records.
+	Presence map[protocol.AgentID]Noted
+	Now      time.Time
+	Unread   map[protocol.AgentID][]Letter // of agents at home here, oldest first
+	Pending  []Pending
 	// Selections are the questions to people and their ends, oldest first: clocks go on where they were.
 	Selections []Selected
 	Rooms      map[protocol.RoomID]*room.Room
@@ -158,6 +163,7 @@ func New(b Boot) *Core {
 			a.acks = a.acks || !l.Given || l.Kept
 		}
 	}
+	c.restorePresence(b)
 	for _, p := range b.Pending {
 		c.pending[p.Ref] = &sent{from: p.From, to: p.To, id: p.ID, at: p.At}
 		c.due(p.At.Add(protocol.QueuedNoticeAfter))
@@ -310,6 +316,7 @@ func (c *Core) tick(now time.Time) {
 	c.tickSelections(now)
 	c.tickSeats(now)
 	c.tickParked(now)
+	c.settleAll(now)
 	for _, a := range c.agents {
 		if a.box != nil {
 			c.tickBox(now, a)

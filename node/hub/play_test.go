@@ -128,6 +128,9 @@ func (s *stage) settle(out *strings.Builder) {
 		case protocol.KindReceipts:
 			body, _ := protocol.DecodeBody[protocol.ReceiptsBody](&d.Record)
 			fmt.Fprintf(out, "  log %s %s by %s %s\n", s.ref(ref), body.Tier, body.Agent, body.Reason)
+		case protocol.KindPresence:
+			body, _ := protocol.DecodeBody[protocol.PresenceBody](&d.Record)
+			fmt.Fprintf(out, "  log %s presence %s %s\n", s.ref(ref), body.Agent, body.State)
 		default:
 			fmt.Fprintf(out, "  log %s %s\n", s.ref(ref), d.Record.Kind)
 		}
@@ -272,9 +275,7 @@ func (s *stage) do(t *testing.T, w []string) {
 		for _, a := range s.core.agents {
 			b.Binds = append(b.Binds, a.bind)
 		}
-		for _, f := range s.core.former {
-			b.Former = append(b.Former, f)
-		}
+		s.remember(&b)
 		s.core = New(b)
 	case "from": // from PEER KIND …: a record of another node
 		s.foreign(w)
@@ -286,7 +287,7 @@ func (s *stage) do(t *testing.T, w []string) {
 		}
 		s.core.Ready(s.now)
 	default:
-		if !s.renames(w) {
+		if !s.more(w) {
 			t.Fatalf("no such command: %q", w[0])
 		}
 	}

@@ -179,6 +179,8 @@ func (c *Core) rename(now time.Time, in Rename) {
 		}
 	}
 	c.ready.Renames = append(c.ready.Renames, InboxRename{old.Agent, in.To})
+	a.noted = Noted{At: a.noted.At} // the old name's
+	c.settle(a)
 	c.changed()
 	c.tell(Told{Token: in.Token})
 	c.out(Mail{Agent: in.To})

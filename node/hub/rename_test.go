@@ -4,9 +4,9 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 )
 
-// renames plays: rename OLD NEW; forget AGENT; and what another home says of such: renamed PEER OLD NEW [late|again],
-// where late is a record older than the last and again a binding of OLD that is.
-func (s *stage) renames(w []string) bool {
+// more plays what is said of agents: rename OLD NEW; forget AGENT; what another home says of such: renamed PEER OLD NEW;
+// doing AGENT STATE; notes.
+func (s *stage) more(w []string) bool {
 	switch w[0] {
 	case "rename":
 		s.core.Step(s.now, Rename{Agent: protocol.AgentID(w[1]), To: protocol.AgentID(w[2]), Token: s.toks})
@@ -14,6 +14,10 @@ func (s *stage) renames(w []string) bool {
 		s.core.Step(s.now, Forget{Agent: protocol.AgentID(w[1]), Token: s.toks})
 	case "renamed":
 		s.renamed(w)
+	case "doing":
+		s.core.Step(s.now, Doing{Agent: protocol.AgentID(w[1]), State: protocol.AgentState(w[2])})
+	case "notes": // presence makes records from now on
+		s.core.notes = true
 	case "older": // older PEER bind AGENT: a binding from a log of a former start, which arrives late
 		peer := s.peer(w[1])
 		rec := protocol.Record{Log: protocol.LogID{Peer: peer, Start: protocol.Start{At: 1, Rand: 1}, Scope: protocol.ScopeInside}, Seq: 1,
@@ -37,5 +41,21 @@ func (s *stage) renamed(w []string) {
 		s.seqs[log]++
 		rec := protocol.Record{Log: log, Seq: s.seqs[log], At: protocol.HLCAt(s.now) + protocol.HLC(i), Kind: protocol.KindBind, Body: protocol.EncodeBody(body)}
 		s.core.Step(s.now, Applied{Record: &rec})
+	}
+}
+
+// remember puts into a boot what the board's fold would.
+func (s *stage) remember(b *Boot) {
+	for _, f := range s.core.former {
+		b.Former = append(b.Former, f)
+	}
+	if !s.core.notes {
+		return
+	}
+	b.Presence, b.Now = map[protocol.AgentID]Noted{}, s.now
+	for _, a := range s.core.agents {
+		if a.box != nil {
+			b.Presence[a.bind.Agent] = a.noted
+		}
 	}
 }

@@ -134,6 +134,7 @@ func (c *Core) setState(now time.Time, a *agent, s protocol.AgentState) {
 	if a.state != s {
 		a.state, a.since = s, now
 	}
+	c.settle(a)
 	c.changed()
 }
 
@@ -145,6 +146,7 @@ func (c *Core) setDoing(now time.Time, in Doing) {
 	if in.State != "" && in.State != a.state {
 		a.state, a.since = in.State, now
 	}
+	c.settle(a)
 	a.doing = in.Text
 	c.presenceDirty = true
 }

@@ -82,18 +82,20 @@ type Peer struct {
 
 // Agent is one row of the roster. GET /agents.
 type Agent struct {
-	ID       protocol.AgentID    `json:"id"`
-	Name     string              `json:"name,omitempty"`
-	Role     protocol.Role       `json:"role"`
-	Home     protocol.PeerID     `json:"home"`
-	Node     string              `json:"node"`
-	Here     bool                `json:"here"`
-	State    protocol.AgentState `json:"state"`
-	Since    int64               `json:"since,omitempty"` // of the state, ms; 0 unknown
-	Wakes    string              `json:"wakes,omitempty"` // how it is woken, in words
-	Unread   int                 `json:"unread"`
-	Doing    string              `json:"doing,omitempty"`
-	Attached []string            `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
+	ID    protocol.AgentID    `json:"id"`
+	Name  string              `json:"name,omitempty"`
+	Role  protocol.Role       `json:"role"`
+	Home  protocol.PeerID     `json:"home"`
+	Node  string              `json:"node"`
+	Here  bool                `json:"here"`
+	State protocol.AgentState `json:"state"`
+	Since int64               `json:"since,omitempty"` // of the state, ms; 0 unknown
+	// AsOf says that its home is not linked: State is the last that was heard of it, and held then, ms.
+	AsOf     int64    `json:"asOf,omitempty"`
+	Wakes    string   `json:"wakes,omitempty"` // how it is woken, in words
+	Unread   int      `json:"unread"`
+	Doing    string   `json:"doing,omitempty"`
+	Attached []string `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
 }
 
 // SendRequest is POST /send. From empty: DESIGN 8's rule chooses, or the person when FromBoard.

@@ -18,6 +18,7 @@ export function stateOf(agent, store) {
 export function underLine(agent, store, now) {
   const peer = store.peer(agent.home);
   if (peer && !peer.self && !peer.linked) {
+    if (agent.asOf) return t("state_" + agent.state) + ", " + t("as_of", { time: age(now - agent.asOf) });
     return t("state_away") + ", " + (peer.lastSeen ? t("as_of", { time: age(now - peer.lastSeen) }) : t("as_of_unknown"));
   }
   const since = agent.since ? " " + age(now - agent.since) : "";
