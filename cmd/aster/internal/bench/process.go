@@ -166,14 +166,18 @@ func stopAll(nodes []*node) error {
 
 // until asks every 20 ms, for at most startWait.
 func until(ctx context.Context, what string, done func() (bool, error)) error {
-	deadline := time.Now().Add(startWait)
+	return untilWithin(ctx, startWait, what, done)
+}
+
+func untilWithin(ctx context.Context, within time.Duration, what string, done func() (bool, error)) error {
+	deadline := time.Now().Add(within)
 	for {
 		ok, err := done()
 		if err != nil || ok {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s after %s", what, startWait)
+			return fmt.Errorf("%s after %s", what, within)
 		}
 		select {
 		case <-ctx.Done():

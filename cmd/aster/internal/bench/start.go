@@ -99,7 +99,7 @@ func (b *Bench) fill(ctx context.Context, name string) (err error) {
 		return fmt.Errorf("fill a home: %w", err)
 	}
 	b.say("start: indexing")
-	return indexed(ctx, j)
+	return indexed(ctx, j, b.Records)
 }
 
 // filler writes a long life.
