@@ -259,9 +259,13 @@ func (l *loop) rosterOut(o hub.Roster) {
 		l.log.Error("roster not prepared", "err", err)
 		return
 	}
+	var present []hub.Known
 	for _, s := range l.sockets {
 		if s.seen && s.outside {
-			l.outsideRoster(s)
+			if present == nil {
+				present = l.core.Listed(l.now)
+			}
+			l.outsideRoster(s, present)
 		} else if s.seen {
 			s.conn.SendPrepared(p)
 		}

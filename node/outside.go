@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 
+	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
@@ -59,15 +60,16 @@ func (l *loop) meet(s *socket, other protocol.AgentID) {
 	}
 	s.met[id] = true
 	if s.seen {
-		l.outsideRoster(s)
+		l.outsideRoster(s, l.core.Listed(l.now))
 	}
 }
 
-// rosterOf are the rows of AgentList that an outside client may see.
-func (l *loop) rosterOf(s *socket) []asterism.Agent {
+// rosterOf are the rows of AgentList, of those that are present, that an outside client may see.
+func (l *loop) rosterOf(s *socket, present []hub.Known) []asterism.Agent {
 	me := protocol.FoldAgentID(s.as.Agent)
 	var rows []asterism.Agent
-	for _, k := range l.core.Listed(l.now) {
+	for i := range present {
+		k := &present[i]
 		if id := protocol.FoldAgentID(k.Agent); k.Role == protocol.RoleMain || id == me || s.met[id] {
 			rows = append(rows, asterism.Agent{ID: k.Agent, Name: k.Name, Role: k.Role})
 		}
@@ -77,8 +79,8 @@ func (l *loop) rosterOf(s *socket) []asterism.Agent {
 
 // outsideRoster sends an outside client its AgentList, if that is another one than it has: how often those change whom it
 // may not see is not its business either.
-func (l *loop) outsideRoster(s *socket) {
-	rows := l.rosterOf(s)
+func (l *loop) outsideRoster(s *socket, present []hub.Known) {
+	rows := l.rosterOf(s, present)
 	now := protocol.EncodeBody(rows)
 	if s.seen && bytes.Equal(now, s.roster) {
 		return

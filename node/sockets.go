@@ -360,7 +360,7 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 			s.conn.Send(l.enc.ServerHello(l.now, s.name))
 		case asterism.SayRoster:
 			if s.outside {
-				l.outsideRoster(s)
+				l.outsideRoster(s, l.core.Listed(l.now))
 				continue
 			}
 			s.conn.Send(l.agentList())

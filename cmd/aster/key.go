@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -79,7 +80,8 @@ func keyTalk(got api.KeyIssued) string {
 	if got.File != "" {
 		return words + "; the key lies in this file, which you alone can read. How to join with it: " + got.Page
 	}
-	return words + "; shown this once. Join: /ws of the board's address, or /join/" + got.Key.Kind + "?key=… for how"
+	hidden := strings.NewReplacer(got.Secret, "KEY")
+	return words + "; shown this once\njoin at " + hidden.Replace(got.JoinURL) + ", how: " + hidden.Replace(got.Page)
 }
 
 func keyEnd(before string, k *api.Key) string {

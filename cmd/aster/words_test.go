@@ -143,9 +143,9 @@ func TestWordsAndExitCodes(t *testing.T) {
 		},
 		{
 			name: "issue a key", args: "key issue --label partner --ttl 1h",
-			routes: map[string]any{"POST /keys": api.KeyIssued{Secret: "ck-0123456789abcdef01234567", Key: api.Key{Ref: "kr-0123456789ab", Kind: "collab", Label: "partner", Expires: delegateAt}}},
+			routes: map[string]any{"POST /keys": api.KeyIssued{Secret: "ck-0123456789abcdef01234567", JoinURL: "ws://h/ws?key=ck-0123456789abcdef01234567", Page: "http://h/join/collab?key=ck-0123456789abcdef01234567", Key: api.Key{Ref: "kr-0123456789ab", Kind: "collab", Label: "partner", Expires: delegateAt}}},
 			out:    "ck-0123456789abcdef01234567\n", asked: `POST /keys {"kind":"collab","label":"partner","ttlMillis":3600000}`,
-			err: "kr-0123456789ab, collab, until " + clock(delegateAt) + "; shown this once. Join: /ws of the board's address, or /join/collab?key=… for how\n",
+			err: "kr-0123456789ab, collab, until " + clock(delegateAt) + "; shown this once\njoin at ws://h/ws?key=KEY, how: http://h/join/collab?key=KEY\n",
 		},
 		{
 			name: "issue a local key", args: "key issue --kind local --ttl 0",
