@@ -105,6 +105,7 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		}
 		s.rooms[r.ID] = r
 	}
+	s.document = img.Document
 	for i := range img.Tasks {
 		if err := s.restoreTask(&img.Tasks[i]); err != nil {
 			return nil, err

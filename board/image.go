@@ -29,6 +29,7 @@ type image struct {
 	Tasks        []taskImage                `json:"tasks"`
 	Ended        map[api.TaskState]uint64   `json:"ended"`
 	Rooms        []*room.Room               `json:"rooms,omitempty"`
+	Document     *Document                  `json:"document,omitempty"`
 }
 
 type markImage struct {
@@ -113,6 +114,7 @@ func (s *State) image() image {
 	for _, r := range s.rooms {
 		img.Rooms = append(img.Rooms, r)
 	}
+	img.Document = s.document
 	return img
 }
 

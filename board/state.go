@@ -40,6 +40,7 @@ type State struct {
 	keys         *keys.Ring
 	tasks        map[taskKey]*task
 	rooms        map[protocol.RoomID]*room.Room
+	document     *Document    // nil: none yet
 	recent       delegateHeap // the newest Delegates, kept at most
 	kept         int          // KeptTasks; less in tests
 }
@@ -144,6 +145,10 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 	case protocol.KindRoom:
 		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil {
 			s.roomStep(at, rec.Wall, body)
+		}
+	case protocol.KindState:
+		if body, err := protocol.DecodeBody[protocol.StateBody](rec); err == nil {
+			s.publish(at, rec.Wall, body)
 		}
 	}
 	ls.prune()

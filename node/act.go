@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,10 +141,10 @@ func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, e
 	if err != nil {
 		return api.SendResult{}, err
 	}
-	out := api.SendResult{MsgID: told.ID, Short: shortOf(&env), Tier: protocol.Logged, To: env.To, Repeat: told.Repeat}
+	out := api.SendResult{MsgID: told.ID, Short: shortOf(&env), Tier: protocol.Logged, To: cmp.Or(told.To, env.To), Repeat: told.Repeat}
 	err = n.loop.call(ctx, func() {
 		out.Alone = n.loop.core.Alone()
-		if k, ok := n.loop.core.Agent(env.To); ok {
+		if k, ok := n.loop.core.Agent(out.To); ok {
 			out.To, out.ToState, out.ToWakes = k.Agent, k.State, k.Wakes
 		}
 	})

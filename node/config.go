@@ -15,6 +15,7 @@ type Config struct {
 	Agent   string   // this node's own agent; empty: DESIGN 8's rule
 	Join    string   // an invite, read from --join; empty: found a mesh, or go on with the home's
 	Leave   bool     // with Join: leave a mesh of which this is the only member
+	State   string   // path of the state document, watched while main lives here; empty: state.json in Home
 	Board   string   // host:port of the board; empty: 127.0.0.1:7878, or another port when that is taken
 	Mesh    []string // multiaddrs to listen on; empty: loopback, a port chosen once and kept
 	Version string

@@ -339,6 +339,8 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 	switch r.Kind {
 	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm:
 		l.membersDirty = true
+	case protocol.KindState:
+		l.showState()
 	}
 	l.taskChanged(r, env)
 }

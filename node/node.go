@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/node/bridge"
 	"github.com/aster-mesh/aster/node/gossip"
@@ -51,6 +52,7 @@ type Node struct {
 	alive      sync.Map     // protocol.PeerID → gossip's word
 	connIDs    atomic.Uint64
 	warnings   warnings
+	document   atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk       diskGauge
 }
 
@@ -94,6 +96,13 @@ func (w *warnings) set(kind, line string) (fresh bool) {
 	fresh = w.lines[kind] != line
 	w.lines[kind] = line
 	return fresh
+}
+
+// clear withdraws a line whose reason is gone.
+func (w *warnings) clear(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.lines, kind)
 }
 
 func (w *warnings) all() []string {

@@ -100,6 +100,7 @@ func (n *Node) openLoop() error {
 		}
 	}
 	l.foundingRecords()
+	l.showState()
 	l.membersDirty = true
 	return nil
 }

@@ -224,9 +224,6 @@ func (s *socket) pass(f *asterism.Frame) {
 	case unserved[name] != "":
 		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", unserved[name]))
 		return
-	case hub.RoomVerb(name):
-		s.kept(f, sender)
-		return
 	case name == "SeatTelemetry" && f.TargetAgentID == "":
 		s.live(f) // shown at once; the newest of a seat is kept now and then
 		s.kept(f, sender)
@@ -234,7 +231,7 @@ func (s *socket) pass(f *asterism.Frame) {
 	case f.Observation() || protocol.Lookup(name).Keeping == protocol.Live:
 		s.live(f)
 		return
-	case protocol.Lookup(name).Keeping == protocol.Dropped:
+	case protocol.Lookup(name).Keeping == protocol.Dropped && !hub.RoomVerb(name):
 		return
 	}
 	s.kept(f, sender)

@@ -262,9 +262,6 @@ func (n *Node) agent(k *hub.Known) api.Agent {
 	return a
 }
 
-// State implements web.Viewer: there is no state document before the main agent's home publishes one.
-func (n *Node) State(context.Context) ([]byte, error) { return nil, nil }
-
 // PutBlob implements web.Blobs.
 func (n *Node) PutBlob(ctx context.Context, r io.Reader, want string) (protocol.BlobRef, error) {
 	if refusal := n.full(); refusal != nil {

@@ -97,6 +97,14 @@ type KeyBody struct {
 	Until int64   `json:"until,omitempty"` // ms since 1970
 }
 
+// StateBytesMax is the largest state document: its record stays below RecordBytesMax whatever JSON must escape in it.
+const StateBytesMax = 256 << 10
+
+// StateBody is the mesh's state document (state.json) as main's home read it: the bytes of the file, which are JSON.
+type StateBody struct {
+	Text string `json:"text"`
+}
+
 // EncodeBody returns the JSON of a body. The bodies here always encode; it panics otherwise, since that is our own
 // broken invariant.
 func EncodeBody(body any) []byte {

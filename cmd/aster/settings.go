@@ -34,6 +34,11 @@ var settings = []setting{
 	text("name", "ASTER_NAME", "name", "name of this node, for people (default: the host's)", func(c *node.Config) *string { return &c.Name }),
 	text("agent", "ASTER_AGENT", "agent", "id of this node's own agent", func(c *node.Config) *string { return &c.Agent }),
 	text("board", "ASTER_BOARD", "board", "host:port of the board (default 127.0.0.1:7878, or a free port)", func(c *node.Config) *string { return &c.Board }),
+	{
+		"state", "ASTER_STATE", "", "",
+		func(c *node.Config, s string) error { c.State = expand(s); return nil },
+		func(c *node.Config) any { return c.State },
+	},
 	words("mesh", "ASTER_MESH", "mesh", "multiaddr to listen on for other nodes, several allowed (default: loopback)", func(c *node.Config) *[]string { return &c.Mesh }),
 	words("worker.command", "ASTER_WORKER_COMMAND", "", "", func(c *node.Config) *[]string { return &c.Worker.Command }),
 	{
@@ -204,6 +209,7 @@ func flagText(f *pflag.Flag) string {
 type fileShape struct {
 	Name   *string   `toml:"name"`
 	Agent  *string   `toml:"agent"`
+	State  *string   `toml:"state"`
 	Board  *string   `toml:"board"`
 	Mesh   *[]string `toml:"mesh"`
 	Worker struct {
@@ -240,6 +246,7 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "name", f.Name)
 	put(out, "agent", f.Agent)
 	put(out, "board", f.Board)
+	put(out, "state", f.State)
 	putList(out, "mesh", f.Mesh)
 	putList(out, "worker.command", f.Worker.Command)
 	put(out, "worker.repo", f.Worker.Repo)

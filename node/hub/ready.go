@@ -81,6 +81,7 @@ type Told struct {
 	Refusal *protocol.Refusal
 	Ref     Ref
 	ID      protocol.MsgID
+	To      protocol.AgentID // whom a message that named nobody went to
 	Repeat  bool
 	Wait    *Waited
 }

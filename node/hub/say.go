@@ -58,7 +58,7 @@ func (c *Core) say(now time.Time, in Say) {
 	ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(&env), &env)
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	c.keep(in.Values)
-	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID})
+	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID, To: env.To})
 	if !declares || env.Intent != "SeatTelemetry" || in.Conn == 0 { // a socket's telemetry was shown as it came
 		c.out(Copy{Ref: ref, Env: &env, Except: in.Conn})
 	}
@@ -156,6 +156,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		if r := c.admitDeclaration(env, in.Declared); r != nil {
 			return r
 		}
+	}
+	if env.To == "" && env.Intent == "OperatorFeedback" { // a person's word to main never lies where nobody reads it (fault B39)
+		return protocol.Refuse(protocol.CodeUnknownAgent, "there is no main agent yet", "attach one first: aster agents shows who is here")
 	}
 	if env.To == "" {
 		return nil
