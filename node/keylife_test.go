@@ -58,6 +58,30 @@ func TestKeyStaysWithAnAgentThatIsRenamed(t *testing.T) {
 	}
 }
 
+// TestEndOfAKeyIsToldToWhoMayRenewIt: before and after it, to main and to boards, and to no other agent. Guards: B18.
+func TestEndOfAKeyIsToldToWhoMayRenewIt(t *testing.T) {
+	r := start(t, nil)
+	main, worker, board := r.attach(t, "main-agent"), r.attach(t, "worker"), r.watch(t)
+	k := main.issue(t, map[string]any{"kind": "collab", "label": "brief", "ttl": 400})
+	for name, c := range map[string]*client{"main": main, "board": board} {
+		for _, lapsed := range []bool{false, true} {
+			got := into[asterism.KeyExpiry](t, c.next(t, "ServerNotice"))
+			if got.Kind != "key-expiry" || got.Lapsed != lapsed || got.KeyRef != k.KeyRef || got.Label != "brief" || got.Text == "" {
+				t.Errorf("%s heard %+v, want lapsed %v", name, got, lapsed)
+			}
+		}
+	}
+	main.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "worker", "msgId": "end", "value": map[string]any{}})
+	for f := range worker.frames {
+		if f.Name == "ServerNotice" {
+			t.Errorf("the worker heard %s", f.Value)
+		}
+		if f.Name == "Request" {
+			break
+		}
+	}
+}
+
 // TestLegacyKeyVerbsKeepTheSameRules: their own replies, the same bound on numbers, no reply to a revocation. Guards: KB23.
 func TestLegacyKeyVerbsKeepTheSameRules(t *testing.T) {
 	r := start(t, nil)
