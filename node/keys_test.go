@@ -231,7 +231,8 @@ func TestRevocationEndsSessionsAtOnce(t *testing.T) {
 	r := start(t, nil)
 	main := r.attach(t, "main-agent")
 	k := main.issue(t, map[string]any{"kind": "peer"})
-	c := r.joinWith(t, k.Key, "partner")
+	c, silent := r.joinWith(t, k.Key, "partner"), r.come(t, "?key="+k.Key)
+	silent.next(t, "SERVER_HELLO")
 	main.send(t, verb("KeyRevoke", "a", map[string]any{"key": k.Key, "mode": "immediate"}))
 	began := time.Now()
 	code, reason, before := c.close(t)
@@ -240,6 +241,9 @@ func TestRevocationEndsSessionsAtOnce(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("closed after %s", took)
+	}
+	if code, reason, _ := silent.close(t); code != 4003 || reason != "key revoked" {
+		t.Errorf("one that had said nothing: closed with %d %q", code, reason)
 	}
 	if got := into[asterism.KeyRevoked](t, main.next(t, "KeyRevoked")); got.Disconnected != 1 || got.Notified != 1 || got.KeyRef != k.KeyRef || got.Key != nil || got.Re != "a" {
 		t.Errorf("KeyRevoked: %+v", got)

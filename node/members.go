@@ -124,6 +124,7 @@ func (l *loop) cut(st standings) {
 // refold builds the board again after a cut took back what it had shown.
 func (l *loop) refold() {
 	l.board = l.board.Restart()
+	l.keysDirty = true // a key, or its end, may count no longer
 	for pos := uint64(0); ; {
 		page, err := l.store.Since(pos, 1000)
 		if err != nil {
