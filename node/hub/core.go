@@ -25,7 +25,7 @@ type Core struct {
 	declared     map[declaredKey]*lastDeclared
 	rooms        map[protocol.RoomID]*room.Room
 	parked       map[protocol.RoomID][]*Parked // of agents here, oldest first
-	notes        bool // presence makes records
+	notes        bool                          // presence makes records
 
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready

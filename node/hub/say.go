@@ -14,6 +14,9 @@ import (
 func (c *Core) say(now time.Time, in Say) {
 	env := in.Env
 	from := c.stamp(now, &env, in)
+	if selection(env.Intent) {
+		env.Room = "" // people answer it at a board, wherever it was asked
+	}
 	if RoomVerb(env.Intent) || env.Room != "" {
 		c.ofRoom(now, &env, in, from)
 		return

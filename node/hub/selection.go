@@ -253,7 +253,7 @@ func (c *Core) decide(now time.Time, asker protocol.AgentID, id string, by *prot
 	}
 	c.close(p, value["resolution"].(string))
 	c.announce(now, p.ref.Log.Scope, protocol.Envelope{
-		ID: protocol.MsgID("sel-res-" + id), Intent: selectionResolved, Re: by.ID, Value: protocol.EncodeBody(value),
+		ID: protocol.MsgID("sel-res-" + id + "-" + p.mark()), Intent: selectionResolved, Re: by.ID, Value: protocol.EncodeBody(value),
 	})
 }
 
@@ -279,10 +279,15 @@ func (c *Core) tickSelections(now time.Time) {
 		}
 		c.close(p, resolution)
 		c.announce(now, p.ref.Log.Scope, protocol.Envelope{
-			ID: protocol.MsgID("sel-exp-" + p.id), To: p.name, Intent: selectionExpired,
+			ID: protocol.MsgID("sel-exp-" + p.id), Frame: "sel-exp-" + p.id + "-" + p.mark(), To: p.name, Intent: selectionExpired,
 			Value: protocol.EncodeBody(map[string]any{"promptId": p.id, "kind": p.kind, "resolution": resolution, "expiredAt": now.UnixMilli()}),
 		})
 	}
+}
+
+// mark tells questions of two agents under one id apart: clients drop a frame whose id they have seen.
+func (k promptKey) mark() string {
+	return protocol.IdentityOf(k.asker, protocol.MsgID(k.id)).String()[:6]
 }
 
 func (c *Core) close(p *prompt, how string) {
