@@ -110,6 +110,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"protocol/asterism/decode.go:Decode":          "FuzzDecode",
 	"protocol/asterism/streams.go:Streams.Add":    "FuzzStreams",
 	"protocol/meshwire/codec.go:Decode":           "FuzzDecode",
+	"node/mesh/mdns.go:readMDNS":                  "FuzzReadMDNS",
 	"roles/keys/parse.go:ParseIssue":              "FuzzParseIssue",
 	"roles/keys/ring.go:DecodeRing":               "FuzzDecodeRing",
 	"roles/member/cert.go:ParseChain":             "FuzzParseChain",

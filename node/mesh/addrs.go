@@ -82,11 +82,17 @@ func inUse(err error) bool {
 }
 
 // OpenLAN listens also on this machine's usable addresses, with the port of the first listener, or with another where
-// that is taken; from then on it follows changes of address. It returns the error of the addresses that did not open.
+// that is taken; from then on it follows changes of address, and members on these networks find each other by multicast. It returns the error of the addresses that did not open.
 func (m *Mesh) OpenLAN() error {
 	m.mu.Lock()
 	m.lan = true
 	m.mu.Unlock()
+	defer func() {
+		select {
+		case m.lanOpened <- struct{}{}:
+		default:
+		}
+	}()
 	return m.listenLAN()
 }
 
@@ -181,14 +187,29 @@ func isVirtual(name string) bool {
 	return slices.ContainsFunc(virtual, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// usableIPs lists this machine's addresses that others may reach: of interfaces that are up and real, without loopback
-// and link-local ones.
+// usableIP is an address of this machine with the interface that has it.
+type usableIP struct {
+	iface net.Interface
+	ip    netip.Addr
+}
+
+// usableIPs lists the addresses of usable.
 func usableIPs() []netip.Addr {
+	var out []netip.Addr
+	for _, u := range usable() {
+		out = append(out, u.ip)
+	}
+	return out
+}
+
+// usable lists this machine's addresses that others may reach: of interfaces that are up and real, without loopback and
+// link-local ones.
+func usable() []usableIP {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil
 	}
-	var out []netip.Addr
+	var out []usableIP
 	for _, i := range interfaces {
 		if i.Flags&net.FlagUp == 0 || i.Flags&(net.FlagLoopback|net.FlagPointToPoint) != 0 || isVirtual(i.Name) {
 			continue
@@ -201,7 +222,7 @@ func usableIPs() []netip.Addr {
 			if n, ok := a.(*net.IPNet); ok {
 				ip, _ := netip.AddrFromSlice(n.IP)
 				if ip = ip.Unmap(); ip.IsValid() && ip.IsGlobalUnicast() && len(out) < 8 {
-					out = append(out, ip)
+					out = append(out, usableIP{i, ip})
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -71,6 +72,8 @@ type Config struct {
 	Log *slog.Logger // nil: none
 
 	pace pace // zero: the protocol's; tests hurry
+	// multicast opens a network's socket; tests send nothing to the machine's own.
+	multicast func(*net.Interface) (*net.UDPConn, error)
 }
 
 // pace is how often a link is pinged, when it is dead, and how long a frame may wait to be written.
@@ -91,6 +94,7 @@ type Mesh struct {
 	wg    sync.WaitGroup // link and handler goroutines; entered by enter only
 
 	reconcile chan struct{} // capacity 1: SetPeers changed what Run keeps
+	lanOpened chan struct{} // capacity 1: OpenLAN was called
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -103,6 +107,7 @@ type Mesh struct {
 	keepers  map[protocol.PeerID]*keeper
 	good     map[protocol.PeerID][]string // addresses that worked, best first
 	told     map[protocol.PeerID][]string // addresses that a peer named itself over a link
+	hints    map[protocol.PeerID]hint     // of wanted peers, by multicast
 	traffic  map[protocol.PeerID]*traffic
 	handlers map[Purpose]handler
 	lan      bool
@@ -121,6 +126,9 @@ func New(cfg Config) (*Mesh, error) {
 	if cfg.pace == (pace{}) {
 		cfg.pace = pace{protocol.PingEvery, protocol.PingDead, protocol.LinkQueueWait}
 	}
+	if cfg.multicast == nil {
+		cfg.multicast = func(i *net.Interface) (*net.UDPConn, error) { return net.ListenMulticastUDP("udp4", i, mdnsGroup) }
+	}
 	quiet()
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Mesh{
@@ -132,6 +140,7 @@ func New(cfg Config) (*Mesh, error) {
 		ctx:       ctx,
 		stop:      stop,
 		reconcile: make(chan struct{}, 1),
+		lanOpened: make(chan struct{}, 1),
 		links:     map[protocol.PeerID]*link{},
 		pending:   map[protocol.PeerID]bool{},
 		gone:      map[protocol.PeerID][]uint64{},
@@ -139,6 +148,7 @@ func New(cfg Config) (*Mesh, error) {
 		keepers:   map[protocol.PeerID]*keeper{},
 		good:      map[protocol.PeerID][]string{},
 		told:      map[protocol.PeerID][]string{},
+		hints:     map[protocol.PeerID]hint{},
 		traffic:   map[protocol.PeerID]*traffic{},
 		handlers:  map[Purpose]handler{},
 	}
@@ -178,6 +188,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 	defer keepers.Wait()
 	defer cancel()
 	keepers.Go(func() { m.watch(ctx) })
+	keepers.Go(func() { m.near(ctx) })
 	for {
 		m.startKeepers(ctx, &keepers)
 		select {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -88,6 +89,9 @@ func startHost(t testing.TB, r *roster, change func(*Config)) *testHost {
 		OnLinkDown: func(_ protocol.PeerID, err error) { h.note(func() { h.downs = append(h.downs, err) }) },
 		OnRefused:  func(_ protocol.PeerID, err error) { h.note(func() { h.refuse = append(h.refuse, err) }) },
 		OnRoom:     func(protocol.PeerID) { h.note(func() { h.rooms++ }) },
+		multicast: func(*net.Interface) (*net.UDPConn, error) {
+			return nil, errors.New("tests send nothing to this machine's networks")
+		},
 	}
 	if testing.Verbose() && os.Getenv("MESH_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -298,12 +298,12 @@ func (m *Mesh) plausible(peer protocol.PeerID, addrs []string, seen ma.Multiaddr
 	})
 }
 
-// addrsOf lists where a peer may be: what worked, what the caller knows, what the peer said itself.
+// addrsOf lists where a peer may be: what worked, what multicast says, what the caller knows, what the peer said itself.
 func (m *Mesh) addrsOf(peer protocol.PeerID) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []string
-	for _, list := range [][]string{m.good[peer], m.wanted[peer].Addrs, m.told[peer]} {
+	for _, list := range [][]string{m.good[peer], m.hints[peer].addrs, m.wanted[peer].Addrs, m.told[peer]} {
 		for _, a := range list {
 			if !slices.Contains(out, a) {
 				out = append(out, a)
