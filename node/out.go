@@ -105,7 +105,7 @@ func (l *loop) copy(o hub.Copy) {
 			l.n.pages.publish(api.Event{Type: "message", Pos: m.pos, Message: l.messageOf(m)})
 		}
 	}
-	if len(l.core.Boards()) > 0 {
+	if len(l.core.Boards()) > 0 && !asterism.Streamed(o.Env) {
 		l.toBoards(asterism.AppendDelivery(nil, o.Env, l.now.UnixMilli()), o.Except)
 	}
 }
@@ -171,6 +171,7 @@ func (l *loop) tier(o hub.TierReached) {
 	if o.Ref.Log.Peer == l.n.home.peer {
 		l.tellSender(o, m)
 	}
+	l.showAck(o, m)
 	if l.n.pages.watched() && !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
 		l.n.pages.publish(api.Event{Type: "tiers", MsgID: m.env.ID, From: m.env.From, Tiers: l.messageOf(m).Tiers})
 	}
@@ -202,11 +203,32 @@ func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
 		case o.Tier == protocol.Refused:
 			msg := m.env.ID
 			s.conn.Send(l.enc.RelayUnreachable(l.now, m.env.From, asterism.Unreachable{
-				MsgID: &msg, TargetAgentID: m.env.To, LastError: asterism.UnreachableAbsent, Reason: o.Reason}))
+				MsgID: &msg, TargetAgentID: by, LastError: asterism.UnreachableAbsent, Reason: o.Reason}))
 		}
 		if l.core.WantsTiers(id) && !o.Delivered && !o.Kept {
 			s.conn.Send(l.enc.Ack(l.now, m.env.From, asterism.Ack{For: m.env.ID, Kind: string(o.Tier), From: by, Reason: o.Reason}))
 		}
+	}
+}
+
+// showAck lets boards see that a message was taken: they mark its row.
+func (l *loop) showAck(o hub.TierReached, m *recentMessage) {
+	tier := ""
+	switch {
+	case o.Kept:
+		tier = "delivered-persist"
+	case o.Delivered || o.Tier != protocol.Processed:
+		return
+	}
+	by, but := o.Agent, hub.ConnID(0)
+	if by == "" {
+		by = m.env.To
+	}
+	if m.env.From == "" {
+		but = m.conn // it heard so as the sender
+	}
+	if len(l.core.Boards()) > 0 {
+		l.toBoards(l.enc.AckProcessed(l.now, m.env.From, asterism.Processed{From: asterism.Sender{ID: by}, For: m.env.ID, Tier: tier}), but)
 	}
 }
 

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,6 +124,29 @@ func TestCatalogueIsTheTableOfTheProtocol(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("protocol's table and spec/catalogue.txt differ (-protocol +spec):\n%s", diff)
+	}
+}
+
+func TestDifferencesAreFewAndNameWhatTheyComeFrom(t *testing.T) {
+	rules, _ := papersOf(t)
+	differences, err := Differences()
+	if err != nil || len(differences) == 0 || len(differences) > 40 {
+		t.Fatalf("%d differences, at most 40; %v", len(differences), err)
+	}
+	for _, d := range differences {
+		reason, _, ok := strings.Cut(d.Why, ": ")
+		named := ok
+		for _, word := range strings.Split(reason, ", ") {
+			decision, _ := filepath.Glob("decisions/" + strings.TrimPrefix(word, "decision ") + "-*.md")
+			named = named && (slices.Contains(faultNumbers, word) || len(decision) == 1 || slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == word }))
+		}
+		if !named || len(d.Cases) == 0 {
+			t.Errorf("%s does not name its fault, rule or decision, or no case: %s", d.ID, d.Why)
+		}
+	}
+	fixtures, err := Fixtures()
+	if err != nil || len(fixtures) == 0 {
+		t.Errorf("%d fixtures, %v", len(fixtures), err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-//go:embed rules.md faults.md catalogue.txt vectors/*.txtar
+//go:embed rules.md faults.md catalogue.txt differences.txt vectors/*.txtar fixtures/*.txtar
 var papers embed.FS
 
 // Rule is one behaviour of the contract.

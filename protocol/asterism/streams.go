@@ -258,3 +258,17 @@ func (st *stream) call(partial bool) Frame {
 	f.Value = append(dropComma(b), '}')
 	return f
 }
+
+// Streamed says whether a message is a stream that Streams joined, so that boards have seen its pieces. A stream without an
+// id of its own cannot be told from words that came whole.
+func Streamed(e *protocol.Envelope) bool {
+	switch e.Intent {
+	case protocol.AgentText:
+		_, ok := valueText(e.Value, "messageId")
+		return ok
+	case protocol.ToolCall:
+		_, ok := valueText(e.Value, "toolCallId")
+		return ok
+	}
+	return false
+}

@@ -101,7 +101,9 @@ func (c *conn) say(env protocol.Envelope) {
 	}
 	h.said[key] = env.Content()
 	h.events = append(h.events, asterism.Event{Env: &env, At: time.Now().UnixMilli()})
-	h.toBoards(asterism.AppendDelivery(nil, &env, time.Now().UnixMilli()), c)
+	if !asterism.Streamed(&env) {
+		h.toBoards(asterism.AppendDelivery(nil, &env, time.Now().UnixMilli()), c)
+	}
 	if to == nil {
 		return
 	}
@@ -163,9 +165,12 @@ func (c *conn) acked(f *asterism.Frame) {
 	} else {
 		l.kept = true
 	}
-	if to := h.sender(l); to != nil {
-		to.link.Send(h.enc.AckProcessed(time.Now(), l.env.From, asterism.Processed{From: asterism.Sender{ID: by.id, Name: by.name}, For: v.AckFor, Tier: v.Tier}))
+	frame := h.enc.AckProcessed(time.Now(), l.env.From, asterism.Processed{From: asterism.Sender{ID: by.id, Name: by.name}, For: v.AckFor, Tier: v.Tier})
+	to := h.sender(l)
+	if to != nil {
+		to.link.Send(frame)
 	}
+	h.toBoards(frame, to)
 }
 
 // speaker is the agent that speaks on a connection, or nil.
