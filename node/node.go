@@ -218,6 +218,9 @@ func (n *Node) inboxItems(agent protocol.AgentID, after uint64, limit int) ([]br
 		if err := n.fill(&env); err != nil {
 			return nil, err
 		}
+		if env.Room != "" {
+			env.To = agent // each copy of a room's message says for whom it is
+		}
 		out = append(out, bridge.Item{Pos: rows[i].Message.Pos, At: rows[i].Message.Wall, Envelope: env})
 	}
 	return out, nil

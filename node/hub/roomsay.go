@@ -223,9 +223,28 @@ func (c *Core) roomArrived(now time.Time, in Applied) {
 	r := c.room(env.Room)
 	c.roomSaid(room.At(rec.At, rec.Log, rec.Seq), rec.Wall, env, r)
 	c.fanOut(now, env, ref, c.receiptScope(ref))
+	c.alsoFor(now, env, ref, r)
 	if env.From == "" && r.Open() {
 		c.release(now, r)
 	}
+}
+
+// alsoFor gives a message to those of the room's first participants who live here and whom the speaker's node had not
+// heard of yet: it named them as away, so nobody else gives it to them (fault KC13).
+func (c *Core) alsoFor(now time.Time, env *protocol.Envelope, ref Ref, r *room.Room) {
+	if !r.Open() {
+		return
+	}
+	late := *env
+	late.Rcpt = nil
+	for _, p := range r.Created.Body.Participants {
+		key := protocol.FoldAgentID(p)
+		named := slices.ContainsFunc(env.Rcpt, func(o protocol.AgentID) bool { return protocol.FoldAgentID(o) == key })
+		if !named && r.Members[key] == nil && key != protocol.FoldAgentID(env.From) {
+			late.Rcpt = append(late.Rcpt, p)
+		}
+	}
+	c.fanOut(now, &late, ref, c.receiptScope(ref))
 }
 
 // catchUp gives an agent that is bound for the first time what was said in its rooms before (fault KC13). The newest lines
