@@ -232,6 +232,8 @@ func (c *Core) mayRename(a *agent, in Rename) *protocol.Refusal {
 		return refuse("end its client first", "agent %q is attached", string(a.bind.Agent))
 	case c.term.Agent == a.bind.Agent && c.term.Peer == c.self:
 		return refuse("", "%q is the main agent of this mesh, which keeps its name", string(a.bind.Agent))
+	case c.meets(was) != "":
+		return refuse("leave it first", "%q is in the room %q, which knows it by its name", string(a.bind.Agent), string(c.meets(was)))
 	case c.asks(was):
 		return refuse("answer or cancel it first", "%q has asked people a question that is open", string(a.bind.Agent))
 	}
@@ -246,6 +248,16 @@ func (c *Core) asks(id protocol.AgentID) bool {
 		}
 	}
 	return false
+}
+
+// meets is an open room that an agent, by folded id, is in; of several the first.
+func (c *Core) meets(id protocol.AgentID) (in protocol.RoomID) {
+	for key, r := range c.rooms {
+		if r.In(id) && (in == "" || key < in) {
+			in = key
+		}
+	}
+	return in
 }
 
 // forgetFormer frees a name that an agent of this node had; false: none had it.

@@ -14,6 +14,10 @@ import (
 func (c *Core) say(now time.Time, in Say) {
 	env := in.Env
 	from := c.stamp(now, &env, in)
+	if r := c.Renamed(env.From); r != nil {
+		c.refuse(in, &env, r)
+		return
+	}
 	if selection(env.Intent) {
 		env.Room = "" // people answer it at a board, wherever it was asked
 	}
@@ -142,9 +146,6 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		return protocol.Refuse(protocol.CodeReservedName, "only the hub sends %s", "choose another name", string(env.Intent))
 	}
 	if from == nil && env.From != "" {
-		if r := c.Renamed(env.From); r != nil {
-			return r
-		}
 		if other := c.find(env.From); other != nil && other.bind.Home != c.self && !other.hearsay {
 			return protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "speak there, or choose another id",
 				string(env.From), c.nodeName(other.bind.Home))
