@@ -31,9 +31,11 @@ type Difference struct {
 	Cases []Case
 }
 
-// Case says which frames a Difference is about: missing ones that the earlier hub sent, or extra ones.
+// Case says which frames a Difference is about: missing ones that the earlier hub sent, those of them that it had sent
+// before, or extra ones.
 type Case struct {
 	Missing bool
+	Again   bool   // only what was told once before
 	Who     string // "agent", "board" or "*"
 	Pattern string
 }
@@ -77,7 +79,7 @@ func Fixtures() ([]Fixture, error) {
 
 var (
 	differenceLine = regexp.MustCompile(`^(D[0-9]+) (.+)$`)
-	caseLine       = regexp.MustCompile(`^  (missing|extra) (agent|board|\*) (\{.*\})$`)
+	caseLine       = regexp.MustCompile(`^  (missing|again|extra) (agent|board|\*) (\{.*\})$`)
 )
 
 // Differences returns the rows of differences.txt.
@@ -103,7 +105,7 @@ func Differences() ([]Difference, error) {
 			return nil, fmt.Errorf("differences.txt:%d: neither a difference nor a case of one", n+1)
 		}
 		d := &out[len(out)-1]
-		d.Cases = append(d.Cases, Case{m[1] == "missing", m[2], m[3]})
+		d.Cases = append(d.Cases, Case{m[1] != "extra", m[1] == "again", m[2], m[3]})
 	}
 	return out, nil
 }

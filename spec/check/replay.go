@@ -24,7 +24,7 @@ func Replay(ctx context.Context, url string, f *spec.Fixture, differences []spec
 	r := &replay{
 		play:  &play{ctx: ctx, urls: []string{url}, at: map[string]int{}, opt: Options{Patience: patience}, words: words{}, clients: map[string]*socket{}},
 		out:   Replayed{Used: map[string]int{}},
-		known: map[string]bool{}, alias: map[string]string{}, agents: map[string]bool{}, seen: map[string]int{},
+		known: map[string]bool{}, alias: map[string]string{}, agents: map[string]bool{}, seen: map[string]int{}, struck: map[string]bool{},
 	}
 	defer func() {
 		for _, s := range r.clients {
@@ -68,6 +68,7 @@ type replay struct {
 	alias   map[string]string // an id that the earlier hub made → ours
 	agents  map[string]bool   // clients that said HELLO
 	seen    map[string]int    // client → frames looked at
+	struck  map[string]bool   // client and frame that came as the fixture has it
 	open    []wanted
 	extra   []told
 }
@@ -204,6 +205,7 @@ func (r *replay) collect() bool {
 func (r *replay) strike(who string, value any) bool {
 	for i, w := range r.open {
 		if w.Who == who && r.same(w.frame, value) {
+			r.struck[who+brief(w.frame)] = true
 			r.open = append(r.open[:i:i], r.open[i+1:]...)
 			return true
 		}
@@ -273,7 +275,7 @@ func (r *replay) excuse(missing bool, who string, value any) *excuse {
 	}
 	for i := range r.excuses {
 		e := &r.excuses[i]
-		if e.c.Missing == missing && (e.c.Who == "*" || e.c.Who == kind) && (words{}).match(e.pattern, value, "") == "" {
+		if e.c.Missing == missing && (!e.c.Again || r.struck[who+brief(value)]) && (e.c.Who == "*" || e.c.Who == kind) && (words{}).match(e.pattern, value, "") == "" {
 			return e
 		}
 	}
