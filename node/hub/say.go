@@ -25,16 +25,10 @@ func (c *Core) say(now time.Time, in Say) {
 		c.ofRoom(now, &env, in, from)
 		return
 	}
-	if selection(env.Intent) {
-		if r := c.routeSelection(&env); r != nil {
-			c.refuse(in, &env, r)
-			return
-		}
-	} else if env.To == "" {
-		c.route(&env)
+	if r := c.direct(&env, in.Parent, from); r != nil {
+		c.refuse(in, &env, r)
+		return
 	}
-	c.work(&env, in.Parent, from)
-	c.forward(&env)
 	if old, ok := c.repeat(&env, in.Seen); ok {
 		if old.Content != env.Content() {
 			c.refuse(in, &env, protocol.Refuse(protocol.CodeMsgIDReused,
@@ -84,6 +78,20 @@ func (c *Core) say(now time.Time, in Say) {
 	if selection(env.Intent) {
 		c.selectionSaid(now, &env, ref)
 	}
+}
+
+// direct finds whom a message is for where it does not say, or says a former name.
+func (c *Core) direct(env, parent *protocol.Envelope, from *agent) *protocol.Refusal {
+	if selection(env.Intent) {
+		if r := c.routeSelection(env); r != nil {
+			return r
+		}
+	} else if env.To == "" {
+		c.route(env)
+	}
+	c.work(env, parent, from)
+	c.forward(env)
+	return nil
 }
 
 // stamp overwrites what the sender says of itself with what the node knows (faults B30, KB1).
