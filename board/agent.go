@@ -57,6 +57,33 @@ func (s *State) bind(at pos, body protocol.BindBody) {
 	s.bindings[id][body.Home] = &binding{at, body}
 }
 
+// speaks says whether a log may tell words of an agent: its author has bound it there before. Words of nobody in particular
+// are a person's or the node's own.
+func (ls *logState) speaks(id protocol.AgentID) bool {
+	return id == "" || ls.bound[protocol.FoldAgentID(id)]
+}
+
+// binds notes a binding by the log's own author. It looks at this log alone, so the order of logs cannot matter.
+func (ls *logState) binds(body protocol.BindBody) {
+	if body.Home != ls.id.Peer {
+		return
+	}
+	if ls.bound == nil {
+		ls.bound = map[protocol.AgentID]bool{}
+	}
+	if id := protocol.FoldAgentID(body.Agent); body.Forgotten {
+		delete(ls.bound, id)
+	} else {
+		ls.bound[id] = true
+	}
+}
+
+// Bound says whether a log tells words of an agent: see speaks.
+func (s *State) Bound(log protocol.LogID, id protocol.AgentID) bool {
+	ls := s.logs[log]
+	return ls != nil && ls.speaks(id)
+}
+
 // present takes presence from the home of whoever it is about.
 func (s *State) present(at pos, wall int64, body protocol.PresenceBody) {
 	if protocol.CheckAgentID(body.Agent) != nil {

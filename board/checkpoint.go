@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -33,7 +34,7 @@ func (s *State) Encode() []byte {
 	items := map[*task][]pos{}
 	for _, ls := range s.logs {
 		if ls.mark > 0 || len(ls.waiting) > 0 {
-			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waiting})
+			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waiting, slices.Sorted(maps.Keys(ls.bound))})
 		}
 		for _, item := range ls.delegates {
 			items[item.task] = append(items[item.task], item.at)
@@ -94,6 +95,9 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		}
 		ls := s.log(log)
 		ls.mark, ls.waiting = m.Mark, m.Waiting
+		for _, id := range m.Bound {
+			ls.binds(protocol.BindBody{Agent: id, Home: log.Peer})
+		}
 	}
 	if s.keys, err = keys.DecodeRing(img.Keys); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
@@ -131,7 +135,7 @@ func (s *State) restoreAgents(img *image) {
 }
 
 func (s *State) restoreTask(img *taskImage) error {
-	t := s.task(img.ID, img.Worker)
+	t := s.task(img.ID, img.Worker, img.Scope)
 	t.final, t.outcome, t.refused, t.cancelled, t.delegated = img.Final, img.Outcome, img.Refused, img.Cancelled, img.Delegated
 	t.words = img.Words
 	if t.words != nil {

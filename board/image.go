@@ -36,7 +36,8 @@ type markImage struct {
 	Log  string `json:"log"`
 	Mark uint64 `json:"mark"`
 	// In a checkpoint only.
-	Waiting []waitingReceipt `json:"waiting,omitempty"`
+	Waiting []waitingReceipt   `json:"waiting,omitempty"`
+	Bound   []protocol.AgentID `json:"bound,omitempty"` // folded, sorted
 }
 
 type bindingImage struct {
@@ -58,6 +59,7 @@ type declarationImage struct {
 type taskImage struct {
 	ID        protocol.TaskID  `json:"id"`
 	Worker    protocol.AgentID `json:"worker"`
+	Scope     protocol.Scope   `json:"scope"`
 	Final     *pos             `json:"final,omitempty"`
 	Outcome   api.TaskState    `json:"outcome,omitempty"`
 	Refused   bool             `json:"refused,omitempty"`
@@ -126,13 +128,13 @@ func (img *image) sort() {
 	slices.SortFunc(img.Declarations, func(a, b declarationImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Rooms, func(a, b *room.Room) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	slices.SortFunc(img.Tasks, func(a, b taskImage) int {
-		return cmp.Or(strings.Compare(string(a.ID), string(b.ID)), strings.Compare(string(a.Worker), string(b.Worker)))
+		return cmp.Or(strings.Compare(string(a.ID), string(b.ID)), strings.Compare(string(a.Worker), string(b.Worker)), strings.Compare(string(a.Scope), string(b.Scope)))
 	})
 }
 
 func (t *task) image() taskImage {
 	return taskImage{
-		ID: t.key.ID, Worker: t.key.Worker, Final: t.final, Outcome: t.outcome, Refused: t.refused, Cancelled: t.cancelled,
+		ID: t.key.ID, Worker: t.key.Worker, Scope: t.key.Scope, Final: t.final, Outcome: t.outcome, Refused: t.refused, Cancelled: t.cancelled,
 		Delegated: t.delegated, Words: t.words,
 	}
 }

@@ -91,6 +91,13 @@ func (j *journal) write(l *journalLog, kind protocol.Kind, body any) *protocol.R
 	return l.raw(j.clock, kind, protocol.EncodeBody(body))
 }
 
+// bind writes the bindings behind which a log tells words of agents.
+func (j *journal) bind(l *journalLog, ids ...protocol.AgentID) {
+	for _, id := range ids {
+		j.write(l, protocol.KindBind, protocol.BindBody{Agent: id, Home: l.id.Peer, Since: 1, Role: protocol.RoleLocal})
+	}
+}
+
 // merged is the journal in one of the orders in which it may arrive: each log's records in their order.
 func (j *journal) merged(dice *rand.Rand) []*protocol.Record {
 	var out []*protocol.Record
@@ -150,6 +157,13 @@ func randomJournal(t testing.TB, seed uint64, n int) *journal {
 	logs = append(logs, j.open(3, protocol.ScopeOutside(j.peers[3])))
 	for i := range j.mesh.peers {
 		j.write(logs[0], protocol.KindMember, j.admits(i))
+	}
+	for _, l := range logs {
+		for _, id := range []protocol.AgentID{"a", "b", "c", "a-2"} {
+			if dice.IntN(5) > 0 { // else its words in this log are forged
+				j.bind(l, id)
+			}
+		}
 	}
 	for range n {
 		l := logs[dice.IntN(len(logs))]

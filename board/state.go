@@ -50,7 +50,8 @@ type logState struct {
 	id        protocol.LogID
 	mark      uint64 // the last seq taken
 	delegates map[uint64]*delegateItem
-	waiting   []waitingReceipt // for messages above mark
+	waiting   []waitingReceipt          // for messages above mark
+	bound     map[protocol.AgentID]bool // folded: whose binding by the log's author stands in it
 }
 
 type agentKey struct {
@@ -130,6 +131,7 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		s.message(ls, at, rec.Wall, env)
 	case protocol.KindBind:
 		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil {
+			ls.binds(body)
 			s.bind(at, body)
 		}
 	case protocol.KindPresence:
@@ -138,7 +140,9 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		}
 	case protocol.KindReceipts:
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
-			s.receipts(at, rec.Wall, body)
+			if body.Agent != "" && ls.speaks(body.Agent) {
+				s.receipts(at, rec.Wall, body)
+			}
 		}
 	case protocol.KindKey:
 		s.keys.Apply(rec)
@@ -188,6 +192,9 @@ func (s *State) counted(ls *logState) uint64 { return min(ls.mark, s.roster.Boun
 
 // message takes what the board shows of an envelope.
 func (s *State) message(ls *logState, at pos, wall int64, env *protocol.Envelope) {
+	if !ls.speaks(env.From) {
+		return // a log tells words of an agent only behind that agent's binding (DESIGN 5); else anybody could forge them
+	}
 	info := protocol.Lookup(env.Intent)
 	name := env.Intent
 	if info.Class == protocol.ClassUnknown {

@@ -8,11 +8,13 @@ import (
 	"github.com/aster-mesh/aster/protocol/api"
 )
 
-// taskKey names a task: its Delegate's message id and whom it was given to. Reports and cancels name both, so they find
-// it whichever arrives first.
+// taskKey names a task: its Delegate's message id, whom it was given to, and the scope in which that was said. Reports and
+// cancels name both and travel in the same scope, so they find it whichever arrives first; and what an outside member
+// writes in its own scope touches no task of the inside.
 type taskKey struct {
 	ID     protocol.TaskID
 	Worker protocol.AgentID // folded
+	Scope  protocol.Scope
 }
 
 // task is a Delegate with what became of it, or what is known of one whose Delegate has not arrived.
@@ -73,8 +75,8 @@ func (t *task) settle() {
 	}
 }
 
-func (s *State) task(id protocol.TaskID, worker protocol.AgentID) *task {
-	key := taskKey{id, protocol.FoldAgentID(worker)}
+func (s *State) task(id protocol.TaskID, worker protocol.AgentID, scope protocol.Scope) *task {
+	key := taskKey{id, protocol.FoldAgentID(worker), scope}
 	t := s.tasks[key]
 	if t == nil {
 		t = &task{key: key, words: &words{}}
@@ -86,7 +88,7 @@ func (s *State) task(id protocol.TaskID, worker protocol.AgentID) *task {
 const titleBytesMax = 300
 
 func (s *State) delegate(ls *logState, at pos, wall int64, env *protocol.Envelope) {
-	t := s.task(env.ID, env.To)
+	t := s.task(env.ID, env.To, ls.id.Scope)
 	t.delegated = true
 	if t.words != nil && (t.words.Delegate == nil || at.before(t.words.Delegate.At)) {
 		value := fieldsOf(env.Value)
@@ -110,7 +112,7 @@ func (s *State) delegate(ls *logState, at pos, wall int64, env *protocol.Envelop
 }
 
 func (s *State) cancel(at pos, wall int64, env *protocol.Envelope) {
-	t := s.task(env.Re, cmp.Or(env.ToWas, env.To))
+	t := s.task(env.Re, cmp.Or(env.ToWas, env.To), at.log.Scope)
 	t.cancelled = true
 	if t.words != nil && (t.words.Cancel == nil || at.before(t.words.Cancel.At)) {
 		t.words.Cancel = &moment{at, wall}
@@ -119,7 +121,7 @@ func (s *State) cancel(at pos, wall int64, env *protocol.Envelope) {
 }
 
 func (s *State) report(at pos, wall int64, env *protocol.Envelope) {
-	t := s.task(env.Re, cmp.Or(env.FromWas, env.From))
+	t := s.task(env.Re, cmp.Or(env.FromWas, env.From), at.log.Scope)
 	r := reportOf(at, wall, env)
 	outcome := r.final()
 	if outcome != "" && (t.final == nil || at.before(*t.final)) {

@@ -52,15 +52,6 @@ func (s *State) Task(id protocol.TaskID) (api.Task, bool) {
 	return s.show(found, s.nodeNames()), true
 }
 
-// TaskOf is Task for one worker, found without looking at the others.
-func (s *State) TaskOf(id protocol.TaskID, worker protocol.AgentID) (api.Task, bool) {
-	t := s.tasks[taskKey{id, protocol.FoldAgentID(worker)}]
-	if t == nil || t.words == nil || t.words.Delegate == nil {
-		return api.Task{}, false
-	}
-	return s.show(t, s.nodeNames()), true
-}
-
 func (s *State) nodeNames() map[protocol.PeerID]string {
 	names := map[protocol.PeerID]string{}
 	for _, m := range s.roster.Members() {

@@ -39,6 +39,7 @@ type loop struct {
 	chain map[protocol.LogID]protocol.Hash // head of each log of this start
 
 	foreign       []journal.Entry                      // of this turn: records of other nodes, in order
+	boundNow      map[boundKey]bool                    // of this turn: bindings that the board has not folded yet
 	fresh         map[protocol.LogID][]protocol.Record // what this turn made durable, for pushing without a read
 	from          map[protocol.LogID]protocol.PeerID   // who sent them, so that they are not sent back
 	tokens        map[hub.Token]func(hub.Told)
@@ -55,6 +56,7 @@ type loop struct {
 	presenceCount uint64
 	heardNames    names // of nodes that only others told of
 	tierWait      map[hub.Ref][]tierWaiter
+	declarations  *declarations // as the board has them now; nil: to be made anew
 
 	values map[string][]byte // to commit this turn, beside what the hub wants
 	after  []func(error)     // told once this turn is durable, or why it is not
@@ -319,6 +321,7 @@ func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
 		l.rep.Committed(l.now, *c)
 	}
 	clear(l.from)
+	clear(l.boundNow)
 	return nil
 }
 
@@ -339,8 +342,13 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 	switch r.Kind {
 	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm:
 		l.membersDirty = true
+		l.declarations = nil // who is main decides whose word on a seat is shown
 	case protocol.KindState:
 		l.showState()
+	case protocol.KindMessage:
+		if env != nil && protocol.Lookup(env.Intent).Class == protocol.ClassDeclaration {
+			l.declarations = nil
+		}
 	}
 	l.taskChanged(r, env)
 }

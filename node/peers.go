@@ -176,7 +176,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	for i := range offer.Take {
-		rec, env := &offer.Take[i], envs[skip+i]
+		rec, env := &offer.Take[i], l.believed(&offer.Take[i], envs[skip+i])
 		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env}
 		if i+1 < len(offer.Take) {
 			entry.Hash = offer.Take[i+1].Prev
@@ -185,6 +185,39 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env)})
 	}
 	l.from[recs[0].Log] = from
+}
+
+// believed is the envelope of an arrived message if its log may tell it: behind the binding of whoever speaks in it, and of
+// an outside member not under the name of somebody else's agent. What is not believed is kept and passed on like any
+// record, and shown nowhere.
+func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.Envelope {
+	if rec.Kind == protocol.KindBind {
+		if b, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && b.Home == rec.Log.Peer {
+			l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(b.Agent)}] = !b.Forgotten
+		}
+		return env
+	}
+	if env == nil || env.From == "" {
+		return env
+	}
+	bound, now := l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(env.From)}]
+	if !now {
+		bound = l.board.Bound(rec.Log, env.From)
+	}
+	if k, ok := l.core.Agent(env.From); l.n.standingOf(rec.Log.Peer) == mesh.Outside && ok && k.Home != rec.Log.Peer {
+		bound = false
+	}
+	if !bound {
+		l.log.Warn("words of an agent that this log has not bound", "peer", rec.Log.Peer, "agent", env.From, "seq", rec.Seq)
+		return nil
+	}
+	return env
+}
+
+// boundKey names an agent in a log.
+type boundKey struct {
+	log   protocol.LogID
+	agent protocol.AgentID // folded
 }
 
 // mayWrite keeps an outside member to its own scope, and strangers' logs out unless an inside member passes them on,
