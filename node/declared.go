@@ -9,14 +9,27 @@ import (
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
 
+// declarations are what is declared, put together once for all who connect until something changes.
+type declarations struct {
+	all   []board.Declaration
+	shown *asterism.History // to boards and the agents of the inside; nil: nobody asked yet
+}
+
+func (l *loop) allDeclared() *declarations {
+	if l.declarations == nil {
+		l.declarations = &declarations{all: l.board.Declarations()}
+	}
+	return l.declarations
+}
+
 // declared is what the board holds of declarations, by which one of env's name is judged.
 func (l *loop) declared(env *protocol.Envelope) (d hub.Declared) {
 	switch env.Intent {
 	case "RoleState":
-		d.Chart = l.chart(l.board.Declarations())
+		d.Chart = l.chart(l.allDeclared().all)
 	case "SeatTelemetry":
 		seats := map[string]bool{}
-		for _, x := range l.board.Declarations() {
+		for _, x := range l.allDeclared().all {
 			if x.Intent == env.Intent && !seats[x.Item] {
 				seats[x.Item] = true
 				d.Seats = append(d.Seats, x.Item)
@@ -59,21 +72,28 @@ func (l *loop) valueOf(d *board.Declaration) json.RawMessage {
 // showDeclared adds what is declared to what a new connection is shown: all of it to boards and the agents of the inside,
 // nothing to an agent of an outside role but its own.
 func (l *loop) showDeclared(h *asterism.History, viewer protocol.AgentID) {
-	all := l.board.Declarations()
-	outside := false
-	if k, ok := l.core.Agent(viewer); ok && viewer != "" {
-		outside = l.n.role().Inside() && !k.Role.Inside()
+	d := l.allDeclared()
+	if k, ok := l.core.Agent(viewer); ok && viewer != "" && l.n.role().Inside() && !k.Role.Inside() {
+		l.putDeclared(h, d.all, protocol.FoldAgentID(viewer))
+		return
 	}
-	chart := l.chart(all)
-	seats := protocol.Seats(chart)
-	if !outside {
-		h.CorporateChart = chart
+	if d.shown == nil {
+		d.shown = &asterism.History{CorporateChart: l.chart(d.all)}
+		l.putDeclared(d.shown, d.all, "")
 	}
+	h.Manifests, h.OpsStates, h.CapManifests = d.shown.Manifests, d.shown.OpsStates, d.shown.CapManifests
+	h.CorporateChart, h.RoleStates, h.SeatTelemetry = d.shown.CorporateChart, d.shown.RoleStates, d.shown.SeatTelemetry
+}
+
+// putDeclared sorts declarations into a History, of one agent (folded) or, when only is empty, of all.
+func (l *loop) putDeclared(h *asterism.History, all []board.Declaration, only protocol.AgentID) {
+	seats := protocol.Seats(l.chart(all))
 	main := protocol.FoldAgentID(l.roster().Term().Agent)
 	newest := map[*map[string]json.RawMessage]map[string]*board.Declaration{}
 	for i := range all {
 		d := &all[i]
-		if outside && protocol.FoldAgentID(d.From) != protocol.FoldAgentID(viewer) {
+		from := protocol.FoldAgentID(d.From)
+		if only != "" && from != only {
 			continue
 		}
 		var into *map[string]json.RawMessage
@@ -86,7 +106,7 @@ func (l *loop) showDeclared(h *asterism.History, viewer protocol.AgentID) {
 		case "CapabilityManifest":
 			into = &h.CapManifests
 		case "RoleState":
-			if holder := seats[d.Item]; seats != nil && protocol.FoldAgentID(d.From) != main && protocol.FoldAgentID(d.From) != protocol.FoldAgentID(holder) {
+			if seats != nil && from != main && from != protocol.FoldAgentID(seats[d.Item]) {
 				continue // who held the seat before the present chart
 			}
 			into, key = &h.RoleStates, d.Item

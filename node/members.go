@@ -132,6 +132,7 @@ func (l *loop) refold() {
 			return
 		}
 		if len(page) == 0 {
+			l.refolded()
 			return
 		}
 		for i := range page {
@@ -141,6 +142,18 @@ func (l *loop) refold() {
 			pos = page[i].Pos
 		}
 	}
+}
+
+// refolded gives whoever keeps something of the board the new one.
+func (l *loop) refolded() {
+	l.declarations = nil
+	l.showState()
+	rooms, err := l.board.Rooms()
+	if err != nil {
+		l.log.Error("rooms not taken from the board", "err", err)
+		return
+	}
+	l.core.Step(l.now, hub.Rooms{All: rooms})
 }
 
 func (l *loop) publishNames() {

@@ -227,6 +227,8 @@ func (c *Core) Step(now time.Time, input Input) {
 	case Author:
 		ref := c.author.add(&c.ready, now, in.Scope, in.Kind, in.Body, nil)
 		c.tell(Told{Token: in.Token, Ref: ref})
+	case Rooms:
+		c.rooms = in.All
 	case Tick:
 		c.tick(now)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/room"
 )
 
 // ConnID names one attachment of an agent or a board for the life of the process; 0 is none.
@@ -144,6 +145,11 @@ type Member struct {
 	Gone   bool // revoked or left
 }
 
+// Rooms replaces what is known of rooms, after a cut took records back.
+type Rooms struct {
+	All map[protocol.RoomID]*room.Room
+}
+
 // Term names the main agent.
 type Term struct{ protocol.TermBody }
 
@@ -208,4 +214,5 @@ func (Declare) isInput()            {}
 func (Forget) isInput()             {}
 func (Doing) isInput()              {}
 func (Author) isInput()             {}
+func (Rooms) isInput()              {}
 func (Tick) isInput()               {}

@@ -28,13 +28,7 @@ func (c *Core) roomSay(now time.Time, env *protocol.Envelope, in Say, from *agen
 		}
 		env.To = ""
 	}
-	if old, ok := c.repeat(env, in.Seen); ok {
-		if old.Content != env.Content() {
-			c.refuse(in, env, protocol.Refuse(protocol.CodeMsgIDReused, "the message id %q stands for another message already", "use a new id for new content", string(env.ID)))
-			return
-		}
-		c.keep(in.Values)
-		c.tell(Told{Token: in.Token, Ref: old.Ref, ID: env.ID, Repeat: true})
+	if c.repeated(env, in) {
 		return
 	}
 	r := c.rooms[env.Room]

@@ -29,14 +29,7 @@ func (c *Core) say(now time.Time, in Say) {
 		c.refuse(in, &env, r)
 		return
 	}
-	if old, ok := c.repeat(&env, in.Seen); ok {
-		if old.Content != env.Content() {
-			c.refuse(in, &env, protocol.Refuse(protocol.CodeMsgIDReused,
-				"the message id %q stands for another message already", "use a new id for new content", string(env.ID)))
-			return
-		}
-		c.keep(in.Values)
-		c.tell(Told{Token: in.Token, Ref: old.Ref, ID: env.ID, Repeat: true})
+	if c.repeated(&env, in) {
 		return
 	}
 	if r := c.admit(now, &env, in, from); r != nil {
@@ -78,6 +71,22 @@ func (c *Core) say(now time.Time, in Say) {
 	if selection(env.Intent) {
 		c.selectionSaid(now, &env, ref)
 	}
+}
+
+// repeated answers a message whose id was said before: the same again gets the same receipt, another is refused.
+func (c *Core) repeated(env *protocol.Envelope, in Say) bool {
+	old, ok := c.repeat(env, in.Seen)
+	switch {
+	case !ok:
+		return false
+	case old.Content != env.Content():
+		c.refuse(in, env, protocol.Refuse(protocol.CodeMsgIDReused,
+			"the message id %q stands for another message already", "use a new id for new content", string(env.ID)))
+	default:
+		c.keep(in.Values)
+		c.tell(Told{Token: in.Token, Ref: old.Ref, ID: env.ID, Repeat: true})
+	}
+	return true
 }
 
 // direct finds whom a message is for where it does not say, or says a former name.
