@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aster-mesh/aster/board"
@@ -66,7 +68,9 @@ type loop struct {
 	lookAt       time.Time // when certificates are looked at again
 	saved        time.Time // last board checkpoint
 	savedAt      uint64
-	pos          uint64 // last position
+	saving       atomic.Bool    // one checkpoint at a time
+	savers       sync.WaitGroup // run waits for it
+	pos          uint64         // last position
 }
 
 // post gives the loop a job. It waits while the loop is behind, and gives up with ctx.
@@ -159,6 +163,7 @@ func (l *loop) expect(f func(hub.Told)) hub.Token {
 func (l *loop) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	defer l.savers.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -167,7 +172,8 @@ func (l *loop) run(ctx context.Context) error {
 			if err := l.finish(); err != nil {
 				return err
 			}
-			return l.checkpoint()
+			l.lastCheckpoint()
+			return nil
 		case job := <-l.jobs:
 			l.now = time.Now()
 			job()
@@ -183,9 +189,7 @@ func (l *loop) run(ctx context.Context) error {
 			return err
 		}
 		if due := l.checkpointDue(); l.pos-l.savedAt >= checkpointRecords || !due.IsZero() && !l.now.Before(due) {
-			if err := l.checkpoint(); err != nil {
-				return err
-			}
+			l.checkpoint()
 		}
 		timer.Reset(l.pause())
 	}
@@ -380,13 +384,26 @@ func (l *loop) checkpointDue() time.Time {
 	return l.saved.Add(checkpointEvery)
 }
 
-func (l *loop) checkpoint() error {
-	if l.pos == l.savedAt {
-		return nil
+// checkpoint hands the fold, encoded here, to a goroutine that makes it durable: the loop does not wait for that sync. A
+// failure costs the next start some folding, so it is told and tried again.
+func (l *loop) checkpoint() {
+	if l.pos == l.savedAt || !l.saving.CompareAndSwap(false, true) {
+		return
 	}
-	if err := l.store.SaveCheckpoint(boardCheckpoint, l.pos, l.board.Encode()); err != nil {
-		return fmt.Errorf("checkpoint of the board: %w", err)
-	}
-	l.saved, l.savedAt = l.now, l.pos
-	return nil
+	raw, pos := l.board.Encode(), l.pos
+	l.saved, l.savedAt = l.now, pos
+	l.savers.Go(func() {
+		defer l.saving.Store(false)
+		if err := l.store.SaveCheckpoint(boardCheckpoint, pos, raw); err != nil {
+			l.log.Warn("checkpoint of the board not saved", "err", err)
+		}
+	})
+}
+
+// lastCheckpoint saves the fold at the end of the loop.
+func (l *loop) lastCheckpoint() {
+	l.savers.Wait()
+	l.savedAt = 0
+	l.checkpoint()
+	l.savers.Wait()
 }
