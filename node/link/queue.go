@@ -13,13 +13,16 @@ type Prepared struct {
 	size    int
 }
 
+// preparedBytes is what a prepared frame holds beside its two forms, about.
+const preparedBytes = 512
+
 // Prepare makes a Prepared. It keeps a copy of frame.
 func Prepare(frame []byte) (*Prepared, error) {
 	m, err := websocket.NewPreparedMessage(websocket.TextMessage, frame)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a frame: %w", err)
 	}
-	return &Prepared{m, len(frame)}, nil
+	return &Prepared{m, 2*len(frame) + preparedBytes}, nil // the frame and its wire form
 }
 
 // Send queues a text frame and never blocks. False: the connection is ending, and the frame will not be written. frame must
