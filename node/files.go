@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/aster-mesh/aster/node/bridge"
+	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
@@ -43,7 +44,7 @@ func (n *Node) lineFrame(agent protocol.AgentID, line bridge.Line) (protocol.Env
 	if no != nil {
 		return protocol.Envelope{}, false, no
 	}
-	if protocol.Lookup(f.Intent()).Keeping != protocol.Kept {
+	if protocol.Lookup(f.Intent()).Keeping != protocol.Kept && !hub.RoomVerb(f.Intent()) {
 		return protocol.Envelope{}, false, protocol.Refuse(protocol.CodeUnknownIntent, "%s is not for an outbox", "write what is to be kept: messages, steps, runs", string(f.Intent()))
 	}
 	env, no := f.Envelope(asterism.Sender{ID: agent, Source: protocol.SourceAgent}, line.MsgID)

@@ -142,3 +142,23 @@ func TestWhatWaitsInARoomSurvivesARestart(t *testing.T) {
 		delete(want, again.next(t, "Say").MsgID)
 	}
 }
+
+// TestASpokenStreamIsOneMessageOfTheRoom: its pieces are shown to boards, participants get the joined utterance, and it
+// names whom the stream named.
+func TestASpokenStreamIsOneMessageOfTheRoom(t *testing.T) {
+	a := start(t, nil)
+	speaker, other, board := a.attach(t, "agent-a"), a.attach(t, "agent-b"), a.watch(t)
+	id := open(t, board, `{"participants":["agent-a","agent-b"]}`, speaker, other)
+	for _, f := range []map[string]any{
+		{"type": "TEXT_MESSAGE_START", "messageId": "s1", "roomId": id, "addressee": []string{"agent-b"}},
+		{"type": "TEXT_MESSAGE_CONTENT", "messageId": "s1", "roomId": id, "delta": "hello "},
+		{"type": "TEXT_MESSAGE_CONTENT", "messageId": "s1", "roomId": id, "delta": "all"},
+		{"type": "TEXT_MESSAGE_END", "messageId": "s1", "roomId": id},
+	} {
+		speaker.send(t, f)
+	}
+	got := other.next(t, "AgentText")
+	if !strings.Contains(string(got.Value), "hello all") || got.RoomID != string(id) || len(got.Addressee) != 1 || string(got.Extra["autoHop"]) != "1" {
+		t.Errorf("the utterance in the room: %+v", got)
+	}
+}
