@@ -36,6 +36,7 @@ type Difference struct {
 type Case struct {
 	Missing bool
 	Again   bool   // only what was told once before
+	Earlier bool   // only a roster that is not the last of its step
 	Who     string // "agent", "board" or "*"
 	Pattern string
 }
@@ -79,7 +80,7 @@ func Fixtures() ([]Fixture, error) {
 
 var (
 	differenceLine = regexp.MustCompile(`^(D[0-9]+) (.+)$`)
-	caseLine       = regexp.MustCompile(`^  (missing|again|extra) (agent|board|\*) (\{.*\})$`)
+	caseLine       = regexp.MustCompile(`^  (missing|again|earlier|extra) (agent|board|\*) (\{.*\})$`)
 )
 
 // Differences returns the rows of differences.txt.
@@ -105,7 +106,7 @@ func Differences() ([]Difference, error) {
 			return nil, fmt.Errorf("differences.txt:%d: neither a difference nor a case of one", n+1)
 		}
 		d := &out[len(out)-1]
-		d.Cases = append(d.Cases, Case{m[1] != "extra", m[1] == "again", m[2], m[3]})
+		d.Cases = append(d.Cases, Case{m[1] != "extra", m[1] == "again", m[1] == "earlier", m[2], m[3]})
 	}
 	return out, nil
 }

@@ -90,6 +90,7 @@ type Session struct {
 	phase      phase
 	sender     Sender
 	hello      Frame
+	info       ConnectionInfo
 	stateGiven bool
 }
 
@@ -165,7 +166,7 @@ func (s *Session) Frame(f *Frame) Outcome {
 func (s *Session) introduce(f *Frame) Outcome {
 	switch {
 	case s.phase == agent && f.AgentID == s.sender.ID:
-		return Outcome{} // some clients introduce themselves twice
+		return Outcome{Say: []Say{{Kind: SayInfo, Info: s.info}, {Kind: SayRoster}}} // some introduce themselves again, and wait for an answer
 	case s.phase == agent:
 		return s.refuse(f, protocol.Refuse(protocol.CodeSecondHello, "this connection is %s for life", "open another connection for another agent", s.sender.ID))
 	case s.phase == board:
@@ -206,6 +207,7 @@ func (s *Session) Accept(a Accepted) Outcome {
 		AgentID: s.hello.AgentID, Role: a.Role, Surface: s.surface(), MayManageKeys: a.MayManageKeys,
 		MayRelayTargeted: true, Keyed: a.Keyed, Tiers: s.hello.Can(CapTiers),
 	}
+	s.info = info
 	return Outcome{Say: append([]Say{{Kind: SayInfo, Info: info}}, s.state()...)}
 }
 
@@ -222,7 +224,7 @@ func (s *Session) surface() string {
 // SetRole follows a change of main.
 func (s *Session) SetRole(r protocol.Role) {
 	if s.phase == agent {
-		s.sender.Role = r
+		s.sender.Role, s.info.Role = r, r
 	}
 }
 

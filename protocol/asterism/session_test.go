@@ -57,7 +57,7 @@ func TestSessionPlays(t *testing.T) {
 			{report, "pass"}, {`{"name":"AgentList"}`, "refused:hub-only-name"}, {hello, "refused:second-hello"}, {report, "pass"},
 		}},
 		"the node's own user as an agent": {Opening{Board: true}, "hello roster history", []step{
-			{hello, "judge"}, {"accept", "info:w/local/agent"}, {report, "pass"}, {hello, ""}, {other, "refused:second-hello"}, {report, "pass"},
+			{hello, "judge"}, {"accept", "info:w/local/agent"}, {report, "pass"}, {hello, "info:w/local/agent roster"}, {other, "refused:second-hello"}, {report, "pass"},
 			{`{"type":"MainChanged"}`, "refused:hub-only-name"},
 		}},
 		"identity before state where a key came": {Opening{Keyed: true, Board: true}, "hello", []step{

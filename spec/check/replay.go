@@ -76,8 +76,7 @@ type replay struct {
 type wanted struct {
 	spec.Move
 	frame any
-	place int  // in its step
-	last  bool // the last roster of its step
+	place int // in its step
 }
 
 type told struct {
@@ -102,10 +101,13 @@ func (r *replay) step(moves []spec.Move) error {
 			return fmt.Errorf("line %d: %w", m.Line, err)
 		}
 		roster := strings.Contains(m.Arg, `"name":"AgentList"`)
-		if roster && lastRoster[m.Who] != i && r.excused(true, m.Who, frame) {
-			continue // the last one of the step counts
+		if roster && lastRoster[m.Who] != i {
+			if e := r.find(m.Who, frame, func(c *spec.Case) bool { return c.Earlier }); e != nil {
+				r.out.Used[e.id]++
+				continue
+			}
 		}
-		r.open = append(r.open, wanted{m, frame, i, roster})
+		r.open = append(r.open, wanted{m, frame, i})
 	}
 	for i, m := range moves {
 		if m.Verb == "<" {
@@ -124,7 +126,7 @@ func (r *replay) step(moves []spec.Move) error {
 		pause()
 	}
 	for _, w := range r.open {
-		if !r.excused(true, w.Who, w.frame) || w.last {
+		if !r.excused(true, w.Who, w.frame) {
 			r.out.Wrong = append(r.out.Wrong, fmt.Sprintf("line %d, %s: %s was not told %s", w.Line, w.Step, w.Who, w.Arg))
 		}
 	}
@@ -138,6 +140,9 @@ func (r *replay) step(moves []spec.Move) error {
 }
 
 func (r *replay) move(m spec.Move) error {
+	if _, ended := r.seen[m.Who]; ended && r.clients[m.Who] == nil && m.Verb != "open" {
+		return nil // the hub closed it; the earlier one may have listened on
+	}
 	switch m.Verb {
 	case "open":
 		r.seen[m.Who] = 0
@@ -170,7 +175,7 @@ func (r *replay) await(place int) {
 		r.collect()
 		needed := false
 		for _, w := range r.open {
-			needed = needed || w.place < place && (w.last || r.excuse(true, w.Who, w.frame) == nil)
+			needed = needed || w.place < place && r.excuse(true, w.Who, w.frame) == nil
 		}
 		if !needed {
 			return
@@ -269,13 +274,20 @@ func sameRoster(old, ours any) bool {
 
 // excuse finds the difference that explains a missing or an extra frame.
 func (r *replay) excuse(missing bool, who string, value any) *excuse {
+	return r.find(who, value, func(c *spec.Case) bool {
+		return c.Missing == missing && !c.Earlier && (!c.Again || r.struck[who+brief(value)])
+	})
+}
+
+// find finds the first difference with a case that holds and is about a frame.
+func (r *replay) find(who string, value any, holds func(*spec.Case) bool) *excuse {
 	kind := "board"
 	if r.agents[who] {
 		kind = "agent"
 	}
 	for i := range r.excuses {
 		e := &r.excuses[i]
-		if e.c.Missing == missing && (!e.c.Again || r.struck[who+brief(value)]) && (e.c.Who == "*" || e.c.Who == kind) && (words{}).match(e.pattern, value, "") == "" {
+		if holds(&e.c) && (e.c.Who == "*" || e.c.Who == kind) && (words{}).match(e.pattern, value, "") == "" {
 			return e
 		}
 	}

@@ -17,7 +17,7 @@ func (c *conn) frame(data []byte) {
 		return
 	}
 	switch {
-	case h.fault == "KB8" && f.Hello() && c.session.Agent():
+	case h.fault == "KB8" && f.Hello() && c.session.Agent() && f.AgentID != c.session.Sender().ID:
 		h.agents[protocol.FoldAgentID(f.AgentID)] = &agent{id: f.AgentID, name: string(f.AgentID), conn: c}
 		h.roster()
 		return
