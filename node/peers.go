@@ -7,14 +7,11 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
-	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/meshwire"
-	"github.com/aster-mesh/aster/roles"
-	"github.com/aster-mesh/aster/roles/member"
 )
 
 // peerState is what the loop knows of a linked peer besides its logs.
@@ -120,134 +117,6 @@ func (n *Node) onFrame(from protocol.PeerID, raw []byte) error {
 		return nil
 	}
 	return n.loop.post(n.ctx, func() { n.loop.frame(from, f) })
-}
-
-// onRecords checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
-// fetched first, since a node has a record only with its blobs (DESIGN 10).
-func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
-	recs := f.ToRecords()
-	if _, err := protocol.VerifyCommits(recs, f.Prev); err != nil {
-		return err
-	}
-	envs := make([]*protocol.Envelope, len(recs))
-	var blobs []protocol.BlobRef
-	for i := range recs {
-		if recs[i].Kind != protocol.KindMessage {
-			continue
-		}
-		env, err := protocol.DecodeBody[protocol.Envelope](&recs[i])
-		if err != nil || env.Check() != nil {
-			continue // kept and passed on like any record, shown nowhere
-		}
-		envs[i] = &env
-		for _, b := range env.AllBlobs() {
-			if !n.store.HasBlob(b.SHA256) {
-				blobs = append(blobs, b)
-			}
-		}
-	}
-	take := func() error {
-		return n.loop.post(n.ctx, func() { n.loop.arrived(from, recs, envs) })
-	}
-	return n.blobs.before(from, blobs, take)
-}
-
-// arrived offers a verified range to the replica and applies what continues our copy of the log.
-func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope) {
-	if r := l.mayWrite(from, recs[0].Log); r != nil {
-		l.log.Warn("records refused", "peer", from, "log", recs[0].Log.String(), "code", r.Code)
-		return
-	}
-	if l.n.full() != nil {
-		return // not taken, so not stated: it comes again when there is room
-	}
-	if log := recs[0].Log; l.roster().Bound(log) != member.NoBound {
-		if log.Start.At > l.roster().RevokedAt(log.Peer) {
-			return // its author may be let in again, and the record of that be on its way
-		}
-		l.rep.Cut(log, l.roster().Bound(log)) // also of a log that whoever revoked its author never saw
-	}
-	offer := l.rep.Offered(l.now, from, recs)
-	if offer.Verdict != replica.Take {
-		if offer.Verdict == replica.Refused {
-			l.log.Warn("records refused", "peer", from, "log", recs[0].Log.String(), "code", offer.Refusal.Code)
-		}
-		return
-	}
-	skip := int(offer.Take[0].Seq - recs[0].Seq)
-	for i := range offer.Take {
-		rec, env := &offer.Take[i], l.believed(&offer.Take[i], envs[skip+i])
-		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env}
-		if i+1 < len(offer.Take) {
-			entry.Hash = offer.Take[i+1].Prev
-		}
-		l.foreign = append(l.foreign, entry)
-		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env)})
-	}
-	l.from[recs[0].Log] = from
-}
-
-// believed is the envelope of an arrived message if its log may tell it: behind the binding of whoever speaks in it, and of
-// an outside member not under the name of somebody else's agent. What is not believed is kept and passed on like any
-// record, and shown nowhere.
-func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.Envelope {
-	if rec.Kind == protocol.KindBind {
-		if b, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && b.Home == rec.Log.Peer {
-			l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(b.Agent)}] = !b.Forgotten
-		}
-		return env
-	}
-	if env == nil || env.From == "" {
-		return env
-	}
-	bound, now := l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(env.From)}]
-	if !now {
-		bound = l.board.Bound(rec.Log, env.From)
-	}
-	if k, ok := l.core.Agent(env.From); l.n.standingOf(rec.Log.Peer) == mesh.Outside && ok && k.Home != rec.Log.Peer {
-		bound = false
-	}
-	if !bound {
-		l.log.Warn("words of an agent that this log has not bound", "peer", rec.Log.Peer, "agent", env.From, "seq", rec.Seq)
-		return nil
-	}
-	return env
-}
-
-// boundKey names an agent in a log.
-type boundKey struct {
-	log   protocol.LogID
-	agent protocol.AgentID // folded
-}
-
-// mayWrite keeps an outside member to its own scope, and strangers' logs out unless an inside member passes them on,
-// whose word on a newcomer comes before the newcomer's record.
-func (l *loop) mayWrite(from protocol.PeerID, log protocol.LogID) *protocol.Refusal {
-	switch l.n.standingOf(log.Peer) {
-	case mesh.Inside, mesh.Revoked: // of a revoked member what lies before its cut counts
-		return nil
-	case mesh.Outside:
-		return roles.MayWrite(roles.Viewer{Peer: log.Peer}, log.Scope)
-	}
-	if l.n.standingOf(from) == mesh.Inside || log.Peer == l.n.home.peer {
-		return nil
-	}
-	return protocol.Refuse(protocol.CodeNotMember, "records of a node that is no member", "")
-}
-
-// seen looks for an earlier message under the same identity, for messages to agents here.
-func (l *loop) seen(env *protocol.Envelope) *hub.Seen {
-	if env == nil || env.To == "" && env.Room == "" {
-		return nil
-	}
-	if env.Room == "" && !l.core.TakenHere(env.To) {
-		return nil
-	}
-	row, ok, err := l.store.Identity(env.Identity())
-	if err != nil || !ok {
-		return nil
-	}
-	return &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
 }
 
 // frame takes a decoded frame of a linked peer.
