@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -16,6 +17,9 @@ type Entry struct {
 	// Envelope is the decoded body of a msg record; when nil it is decoded here, and a body that is no envelope is kept
 	// but not found by queries on messages.
 	Envelope *protocol.Envelope
+	// Void says of a msg record that its words do not count: it is kept and handed on like any record, but no query finds
+	// it and no later message is taken for its repeat.
+	Void bool
 }
 
 // InboxPut says that a message is now in an agent's inbox here.
@@ -47,6 +51,12 @@ type Batch struct {
 	Values  map[string][]byte
 }
 
+// voids says whether b holds words that do not count. They are filed in the same commit as what waits before them, so that
+// no crash makes Open take them for words that were not filed yet.
+func (b *Batch) voids() bool {
+	return slices.ContainsFunc(b.Entries, func(e Entry) bool { return e.Void })
+}
+
 func (b *Batch) empty() bool {
 	return len(b.Entries) == 0 && len(b.Inbox) == 0 && len(b.Tiers) == 0 && len(b.Renames) == 0 && len(b.Values) == 0
 }
@@ -75,7 +85,7 @@ func (j *Journal) Commit(b Batch) (first uint64, err error) {
 	if b.empty() {
 		return j.next, nil
 	}
-	t := &transaction{j: j, c: j.writer, next: j.next, logs: map[protocol.LogID]*logState{}, later: true}
+	t := &transaction{j: j, c: j.writer, next: j.next, logs: map[protocol.LogID]*logState{}, later: !b.voids()}
 	if err := t.plan(&b); err != nil {
 		return 0, err
 	}
@@ -198,7 +208,7 @@ func (t *transaction) log(id protocol.LogID) *logState {
 }
 
 func (t *transaction) write(b *Batch) error {
-	if t.later && len(t.j.unfiled) >= fileAt {
+	if len(t.j.unfiled) >= fileAt || !t.later {
 		if err := t.fileAll(); err != nil {
 			return err
 		}
@@ -269,6 +279,9 @@ func (t *transaction) putRecord(e *Entry) error {
 	t.next++
 	if r.Kind != protocol.KindMessage {
 		return nil
+	}
+	if e.Void {
+		return t.fileVoid(pos, r)
 	}
 	env := e.Envelope
 	if env == nil {

@@ -112,6 +112,11 @@ func (t *transaction) file(all []filing) error {
 	return nil
 }
 
+// fileVoid files a message whose words do not count: under its position alone. An intent is never empty.
+func (t *transaction) fileVoid(pos uint64, r *protocol.Record) error {
+	return t.c.exec("INSERT INTO msgs(pos, intent, short, at, state) VALUES(?,'',0,?,?)", pos, uint64(r.At), stateNone)
+}
+
 // fileNow files what waits in a commit of its own. On a full disk it goes on waiting: nothing is lost by it, and
 // queries only lack the newest. Called with wmu held.
 func (j *Journal) fileNow() error {

@@ -76,6 +76,9 @@ func (j *Journal) Messages(q Query) ([]Message, error) {
 	if q.Before > 0 {
 		add("pos<?", q.Before)
 	}
+	if q.From == "" && q.To == "" && q.Agent == "" && q.Intent == "" && q.Re == "" && q.Thread == "" {
+		add("intent<>?", "") // the void ones have none
+	}
 	order := " ORDER BY pos"
 	if q.Newest {
 		order += " DESC"
@@ -131,6 +134,12 @@ func (j *Journal) load(c *conn, at []uint64) ([]Message, error) {
 			return nil, err
 		}
 		if !ok || st.Damaged || st.Record.Kind != protocol.KindMessage {
+			continue
+		}
+		if void, err := c.one("SELECT 1 FROM msgs WHERE pos=? AND intent=''", []any{pos}, func(*sqlite3.Stmt) {}); err != nil || void {
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		m := Message{Pos: pos, Log: st.Record.Log, Seq: st.Record.Seq, At: st.Record.At, Wall: st.Record.Wall}

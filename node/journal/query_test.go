@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -330,4 +332,42 @@ func TestRunIndexesScrubsAndEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestVoidWordsAreFoundNowhere: a message that does not count is kept as a record, over a crash and a salvage too, and no
+// query finds it; the next message under its identity is no repeat.
+func TestVoidWordsAreFoundNowhere(t *testing.T) {
+	dir := tempDir(t)
+	j := open(t, dir, Options{})
+	a := newAuthor(1, 1)
+	before, forged := a.say(note(0)), note(1)
+	e := a.say(forged)
+	e.Envelope, e.Void = nil, true
+	commit(t, j, Batch{Entries: []Entry{before, e, a.say(note(2))}})
+	crashed := filepath.Join(t.TempDir(), "crashed")
+	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range []*Journal{j, open(t, crashed, Options{})} {
+		all, err := j.Messages(Query{})
+		if err != nil || len(all) != 2 {
+			t.Errorf("messages: %v %v, want two", ids(all), err)
+		}
+		if page, err := j.Messages(Query{Limit: 2, Newest: true}); err != nil || len(page) != 2 {
+			t.Errorf("a page of two holds %v %v", ids(page), err)
+		}
+		found, err := j.Search("message", 0, 0)
+		if err != nil || len(found) != 2 {
+			t.Errorf("search finds %v %v, want two", ids(found), err)
+		}
+		if _, ok, err := j.Message(e.Record.Log, e.Record.Seq); ok || err != nil {
+			t.Errorf("it is found by its place: %v", err)
+		}
+		if _, ok, err := j.Identity(forged.Identity()); ok || err != nil {
+			t.Errorf("its identity is taken: %v", err)
+		}
+		if recs, err := j.Range(e.Record.Log, 1, 1<<20); err != nil || len(recs) != 3 {
+			t.Errorf("%d records are handed on, %v", len(recs), err)
+		}
+	}
 }

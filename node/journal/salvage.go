@@ -29,8 +29,13 @@ func (j *Journal) salvage(path string) error {
 	if _, err := old.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return err
 	}
-	s := &salvager{j: j, old: old, logs: map[int64]*logState{}}
+	s := &salvager{j: j, old: old, logs: map[int64]*logState{}, void: map[int64]bool{}}
 	s.readLogs()
+	s.bothWays("pos, intent", "msgs", "pos", func(st *sqlite3.Stmt) {
+		if st.ColumnText(1) == "" {
+			s.void[st.ColumnInt64(0)] = true
+		}
+	})
 	if err := s.records(); err != nil {
 		return err
 	}
@@ -51,6 +56,7 @@ type salvager struct {
 	j    *Journal
 	old  *conn
 	logs map[int64]*logState // of the old database, by its rows
+	void map[int64]bool      // positions of messages that do not count
 	end  uint64              // no position is above it
 }
 
@@ -161,7 +167,7 @@ func (s *salvager) append(batch []Stored) error {
 				j.recovery.Lost = append(j.recovery.Lost, Lost{r.Log, first, r.Seq - 1, true})
 			}
 			l.seq, l.hash = r.Seq, batch[i].Hash
-			if err := t.putRecord(&Entry{Record: *r, Hash: batch[i].Hash}); err != nil {
+			if err := t.putRecord(&Entry{Record: *r, Hash: batch[i].Hash, Void: s.void[int64(batch[i].Pos)]}); err != nil {
 				return err
 			}
 			j.recovery.Salvaged++

@@ -51,5 +51,5 @@ const (
 	stateOpen      = 0 // neither processed nor refused
 	stateProcessed = 1
 	stateDead      = 2
-	stateNone      = 3 // of msgs: for nobody in particular, so nobody will process it
+	stateNone      = 3 // of msgs: for nobody in particular, or void (its intent is then empty), so nobody will process it
 )
