@@ -96,9 +96,9 @@ func (s *State) present(at pos, wall int64, body protocol.PresenceBody) {
 	}
 }
 
-// names gives every binding in force the id that it is called by: of those that fold alike the smallest (since, home)
-// keeps it, the others get the first free -2, -3, … An id that somebody bound is never given to another, so the result
-// depends on the set of bindings alone.
+// names gives every binding in force the id that it is called by: of those that fold alike the first of inForce keeps it,
+// the others get the first free -2, -3, … An id that somebody bound is never given to another, so the result depends on the
+// set of bindings alone.
 func (s *State) names() map[agentKey]protocol.AgentID {
 	out := map[agentKey]protocol.AgentID{}
 	taken := map[protocol.AgentID]bool{}
@@ -123,7 +123,8 @@ func (s *State) names() map[agentKey]protocol.AgentID {
 	return out
 }
 
-// inForce lists the bindings of one id that are not withdrawn, the one that keeps the id first.
+// inForce lists the bindings of one id that are not withdrawn, the one that keeps the id first: the smallest (since, home),
+// those of members outside behind all others, since they may say any time (decision 012).
 func inForce(homes map[protocol.PeerID]*binding) []*binding {
 	var out []*binding
 	for _, b := range homes {
@@ -132,9 +133,21 @@ func inForce(homes map[protocol.PeerID]*binding) []*binding {
 		}
 	}
 	slices.SortFunc(out, func(a, b *binding) int {
+		if guest := a.guest(); guest != b.guest() {
+			if guest {
+				return 1
+			}
+			return -1
+		}
 		return cmp.Or(cmp.Compare(a.body.Since, b.body.Since), strings.Compare(string(a.body.Home), string(b.body.Home)))
 	})
 	return out
+}
+
+// guest says whether a member outside wrote the binding: it has its own scope alone to write in.
+func (b *binding) guest() bool {
+	p, out := b.at.log.Scope.Outsider()
+	return out && p == b.at.log.Peer
 }
 
 func suffixed(id protocol.AgentID, n int) protocol.AgentID {

@@ -211,6 +211,7 @@ func (s *State) message(ls *logState, at pos, wall int64, env *protocol.Envelope
 		s.report(at, wall, env)
 	case env.Intent == protocol.Cancel && env.To != "" && env.Re != "":
 		s.cancel(at, wall, env)
+	case env.Intent == "CorporateChart" && at.log.Scope != protocol.ScopeInside: // nobody outside says who fills which post
 	case info.Class == protocol.ClassDeclaration && (env.From != "" || env.Intent == "CorporateChart"):
 		s.declare(at, wall, env)
 	}

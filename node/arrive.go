@@ -66,7 +66,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	for i := range offer.Take {
 		rec, env := &offer.Take[i], l.believed(&offer.Take[i], envs[skip+i])
-		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env}
+		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env, Void: env == nil && rec.Kind == protocol.KindMessage}
 		if i+1 < len(offer.Take) {
 			entry.Hash = offer.Take[i+1].Prev
 		}
@@ -86,7 +86,10 @@ func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 		}
 		return env
 	}
-	if env == nil || env.From == "" {
+	if env == nil || !outsideMay(rec, env) {
+		return nil
+	}
+	if env.From == "" {
 		return env
 	}
 	bound, now := l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(env.From)}]
@@ -101,6 +104,22 @@ func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 		return nil
 	}
 	return env
+}
+
+// outsideMay says whether a record of a member outside claims no more than such a member may: it speaks for agents and
+// persons of its own, never as the node, as main or as an agent of the inside, and says nothing that only a hub says but how
+// a question of its own ended. It looks at the record alone, so all nodes answer alike.
+func outsideMay(rec *protocol.Record, env *protocol.Envelope) bool {
+	if out, ok := rec.Log.Scope.Outsider(); !ok || out != rec.Log.Peer {
+		return true
+	}
+	if env.Source == protocol.SourceServer {
+		return env.From == "" && (env.Intent == "SelectionExpired" || env.Intent == "SelectionResolved")
+	}
+	if protocol.Lookup(env.Intent).HubOnly || env.FromRole.Inside() || env.FromRole == protocol.RoleBoard {
+		return false
+	}
+	return (env.From == "") == (env.Source == protocol.SourceBoard)
 }
 
 // boundKey names an agent in a log.

@@ -7,7 +7,9 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
 	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles"
 )
 
 // sendPresence tells a peer how our agents are: an inside member all of them; an outside member, which takes no part in
@@ -225,9 +227,34 @@ func (l *loop) liveOne(from protocol.PeerID, body *liveBody) {
 	if !ok || k.Home != from || !json.Valid(body.Frame) {
 		return
 	}
+	if l.n.standingOf(from) != mesh.Inside {
+		if body.Frame = l.guestFrame(&k, body); body.Frame == nil {
+			return
+		}
+	}
 	if body.To == "" {
 		l.toBoards(body.Frame, 0)
 		return
 	}
 	l.core.Step(l.now, hub.SayLive{As: body.From, To: body.To, Frame: body.Frame})
+}
+
+// guestFrame is a live frame of a member outside as this node lets it out: what may be live at all, under the name of
+// whoever speaks. Its own node is not believed about either. nil: it is let out nowhere.
+func (l *loop) guestFrame(k *hub.Known, body *liveBody) []byte {
+	f, no := asterism.Decode(body.Frame, protocol.FrameBytesMax)
+	if no != nil || !f.Live() {
+		return nil
+	}
+	if f.TargetAgentID = body.To; body.To != "" {
+		to, ok := l.core.Agent(body.To)
+		if !ok || f.Stream() || roles.May(k.Role, f.Intent(), to.Role) != nil {
+			return nil
+		}
+	}
+	env, no := f.Envelope(asterism.Sender{ID: k.Agent, Name: k.Name, Role: k.Role, Source: protocol.SourceAgent}, newID())
+	if no != nil {
+		return nil
+	}
+	return asterism.AppendDelivery(nil, &env, l.now.UnixMilli())
 }

@@ -228,7 +228,7 @@ func (s *socket) pass(f *asterism.Frame) {
 		s.live(f) // shown at once; the newest of a seat is kept now and then
 		s.kept(f, sender)
 		return
-	case f.Observation() || protocol.Lookup(name).Keeping == protocol.Live:
+	case f.Live():
 		s.live(f)
 		return
 	case protocol.Lookup(name).Keeping == protocol.Dropped && !hub.RoomVerb(name):

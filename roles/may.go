@@ -9,7 +9,7 @@ const (
 	// actDirect tells the target what to do: handing it work, speaking as its person, stopping or reordering its work.
 	// The four go together, because whoever could do one of them could do the others by another name.
 	actDirect act = "direct"
-	// actAnswer answers a question that was put to a person.
+	// actAnswer answers a question that was put to a person, or ends it. Who asked takes its question back at its own home.
 	actAnswer act = "answer"
 	// actStepDown is the sitting main's word that a hand-over may go on.
 	actStepDown act = "step-down"
@@ -29,6 +29,7 @@ var acts = map[protocol.Intent]act{
 	"Priority":          actDirect,
 	"PreemptForce":      actDirect,
 	"SelectionAnswer":   actAnswer,
+	"SelectionCancel":   actAnswer,
 	"HandoffReady":      actStepDown,
 	"CorporateChart":    actChart,
 }

@@ -18,11 +18,11 @@ var cells = map[string]struct {
 		[]protocol.Intent{protocol.Delegate, protocol.UserPrompt, protocol.Cancel, "Handoff", "Command", "Priority", "PreemptForce", "OperatorFeedback"},
 		[6]string{"yyy...", "yy....", "y.....", "......", "......", "yyy..."},
 	},
-	"answer":    {[]protocol.Intent{"SelectionAnswer"}, [6]string{"......", "......", "......", "......", "......", "yyyyyy"}},
+	"answer":    {[]protocol.Intent{"SelectionAnswer", "SelectionCancel"}, [6]string{"......", "......", "......", "......", "......", "yyyyyy"}},
 	"step down": {[]protocol.Intent{"HandoffReady"}, [6]string{"yyyyyy", "......", "......", "......", "......", "......"}},
 	"chart":     {[]protocol.Intent{"CorporateChart"}, [6]string{"yyyyyy", "......", "......", "......", "......", "yyyyyy"}},
 	"talk": {
-		[]protocol.Intent{protocol.Request, protocol.Response, protocol.Report, protocol.WorkerReport, protocol.WorkerAck, protocol.Ping, protocol.ServerNotice, "SelectionCancel", "never-heard-of"},
+		[]protocol.Intent{protocol.Request, protocol.Response, protocol.Report, protocol.WorkerReport, protocol.WorkerAck, protocol.Ping, protocol.ServerNotice, "never-heard-of"},
 		[6]string{"yyyyyy", "yyyyyy", "yyyyyy", "yyyyyy", "yyyyyy", "yyyyyy"},
 	},
 	"the node's own": {

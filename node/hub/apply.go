@@ -16,6 +16,9 @@ func (c *Core) applied(now time.Time, in Applied) {
 	switch rec.Kind {
 	case protocol.KindBind:
 		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil {
+			if out, ok := rec.Log.Scope.Outsider(); ok && out == rec.Log.Peer {
+				c.fromOutside(out)
+			}
 			c.heard(body, rec.At)
 			c.rosterDirty = true
 		}
@@ -112,7 +115,7 @@ func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody) {
 	if !c.livesAt(body.Agent, rec.Log.Peer) {
 		return
 	}
-	refs, ok := refsOf(body)
+	refs, ok := refsOf(rec.Log.Scope, body)
 	if !ok {
 		return
 	}

@@ -117,8 +117,8 @@ func (c *Core) bindHere(now time.Time, id protocol.AgentID, name string, role pr
 	return a
 }
 
-// bound takes a binding from anywhere: of two for one folded id the smaller (since, home) keeps it, the other's agent
-// becomes ID-2 (DESIGN 5).
+// bound takes a binding from anywhere: of two for one folded id the earlier keeps it, the other's agent becomes ID-2
+// (DESIGN 5).
 func (c *Core) bound(bind protocol.BindBody) *agent {
 	key := protocol.FoldAgentID(bind.Agent)
 	old := c.agents[key]
@@ -138,11 +138,13 @@ func (c *Core) bound(bind protocol.BindBody) *agent {
 		}
 		return old
 	case old != nil:
-		if !earlier(bind, old.bind) {
+		if !c.earlier(bind, old.bind) {
 			return c.bound(second(bind))
 		}
 		moved := *old
-		moved.bind = second(old.bind)
+		for moved.bind = second(old.bind); c.find(moved.bind.Agent) != nil; {
+			moved.bind = second(moved.bind) // whoever is called so has an inbox of its own
+		}
 		delete(c.agents, key)
 		c.agents[protocol.FoldAgentID(moved.bind.Agent)] = &moved
 		for _, id := range moved.conns {
@@ -161,11 +163,29 @@ func (c *Core) bound(bind protocol.BindBody) *agent {
 	return a
 }
 
-func earlier(a, b protocol.BindBody) bool {
+// earlier says which of two bindings keeps its id: the smaller (since, home). A member outside may say any time, so it takes
+// no name from the inside (decision 012).
+func (c *Core) earlier(a, b protocol.BindBody) bool {
+	if out := c.guest(a.Home); out != c.guest(b.Home) {
+		return !out
+	}
 	if a.Since != b.Since {
 		return a.Since < b.Since
 	}
 	return a.Home < b.Home
+}
+
+// guest says whether a node is known as a member outside.
+func (c *Core) guest(p protocol.PeerID) bool {
+	m, ok := c.members[p]
+	return ok && !m.Inside
+}
+
+// fromOutside notes a member outside whose own record is still on its way: nobody else writes in its scope of itself.
+func (c *Core) fromOutside(p protocol.PeerID) {
+	if _, known := c.members[p]; !known {
+		c.members[p] = Member{}
+	}
 }
 
 // second gives the later of two agents of one name the next free-looking one; all nodes compute the same.

@@ -349,7 +349,7 @@ func (s *stage) envelope(w []string) protocol.Envelope {
 func (s *stage) foreign(w []string) {
 	peer := s.peer(w[1])
 	log := protocol.LogID{Peer: peer, Start: protocol.Start{At: 2, Rand: 2}, Scope: protocol.ScopeInside}
-	if m := s.core.members[peer]; !m.Inside {
+	if m := s.core.members[peer]; !m.Inside { // nor is it known yet
 		log.Scope = protocol.ScopeOutside(peer)
 	}
 	s.seqs[log]++

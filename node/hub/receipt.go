@@ -82,12 +82,13 @@ func ranges(refs []Ref) []protocol.LogRange {
 // rangeRefsMax bounds how many messages one receipts record may speak of: a commit's worth.
 const rangeRefsMax = 4 * protocol.CommitRecordsMax
 
-// refsOf lists the places that a receipts record names, at most rangeRefsMax; false: the body is impossible.
-func refsOf(body protocol.ReceiptsBody) ([]Ref, bool) {
+// refsOf lists the places that a receipts record in a log of scope names, at most rangeRefsMax; false: the body is
+// impossible. Whoever writes outside the inside's scope knows of no other scope's messages.
+func refsOf(scope protocol.Scope, body protocol.ReceiptsBody) ([]Ref, bool) {
 	var out []Ref
 	for _, lr := range body.Of {
 		id, err := protocol.ParseLogID(lr.Log)
-		if err != nil || len(lr.Ranges)%2 != 0 {
+		if err != nil || len(lr.Ranges)%2 != 0 || scope != protocol.ScopeInside && scope != id.Scope {
 			return nil, false
 		}
 		for i := 0; i < len(lr.Ranges); i += 2 {

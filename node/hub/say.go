@@ -202,7 +202,7 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	if r := roles.MayReach(c.self, c.inside(), target.bind.Home, c.nodeRole(target.bind.Home).Inside()); r != nil {
 		return r
 	}
-	own := env.Intent == selectionAnswer && env.From == "" && target.bind.Home == c.self // an outside node's person answers its own agents
+	own := actsOn(env.Intent) && env.From == "" && target.bind.Home == c.self // an outside node's person answers its own agents
 	if r := roles.May(env.FromRole, env.Intent, c.role(target)); r != nil && !own {
 		return r
 	}

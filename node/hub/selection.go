@@ -77,6 +77,9 @@ func selection(name protocol.Intent) bool {
 	return false
 }
 
+// actsOn says whether a name is a person's word on a question.
+func actsOn(name protocol.Intent) bool { return name == selectionAnswer || name == selectionCancel }
+
 // readSelection reads a value of the exchange, or says which field is wrong.
 func readSelection(env *protocol.Envelope) (selectionValue, *protocol.Refusal) {
 	var v selectionValue
@@ -360,7 +363,7 @@ func (c *Core) selectionArrived(env *protocol.Envelope) *protocol.Refusal {
 	switch {
 	case no != nil:
 		return no
-	case env.Intent != selectionAnswer && env.Intent != selectionCancel:
+	case !actsOn(env.Intent):
 		return nil
 	case env.From != "" || env.Source != protocol.SourceBoard:
 		return protocol.Refuse(protocol.CodeNotAllowed, "people answer at a board", "use Response")

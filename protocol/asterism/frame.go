@@ -122,6 +122,11 @@ func (f *Frame) Observation() bool {
 	return n == "SeatTelemetry" || protocol.Lookup(n).Class == protocol.ClassTelemetry
 }
 
+// Live says whether f goes out as it comes and is never kept as it is.
+func (f *Frame) Live() bool {
+	return f.Stream() || f.Observation() || protocol.Lookup(f.Intent()).Keeping == protocol.Live
+}
+
 // RecoveryKey is the id under which the sender means to hear of f again. The legacy messageId counts for CUSTOM only:
 // for text streams it names the stream (fault B26).
 func (f *Frame) RecoveryKey() (protocol.MsgID, bool) {
