@@ -189,7 +189,7 @@ func (n *Node) spill(ctx context.Context, env *protocol.Envelope) error {
 	if no := protocol.CheckDeclaration(env.Intent, env.From, env.Value); no != nil {
 		return no // the hub sees no content of blobs
 	}
-	ref, err := n.store.PutBlob(ctx, bytes.NewReader(env.Value), "")
+	ref, err := n.PutBlob(ctx, bytes.NewReader(env.Value), "")
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -267,7 +268,11 @@ func (n *Node) PutBlob(ctx context.Context, r io.Reader, want string) (protocol.
 	if refusal := n.full(); refusal != nil {
 		return protocol.BlobRef{}, refusal
 	}
-	return n.store.PutBlob(ctx, r, want)
+	ref, err := n.store.PutBlob(ctx, r, want)
+	if errors.Is(err, journal.ErrFull) { // there is room, but not for this
+		err = protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here. Nothing is lost", "Free space or raise store.bytes_max, and send it again")
+	}
+	return ref, err
 }
 
 // OpenBlob implements web.Blobs.

@@ -99,7 +99,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &no):
 		refuse(w, no)
 	case errors.As(err, &tooLarge):
-		refuse(w, protocol.Refuse(protocol.CodeFrameTooLarge, "the body is larger than %d bytes", "", tooLarge.Limit))
+		refuse(w, protocol.Refuse(protocol.CodeFrameTooLarge, "it has more than %d bytes", "Say where it is instead: a path, or a commit", tooLarge.Limit))
 	case errors.Is(err, context.DeadlineExceeded):
 		refuse(w, protocol.Refuse(codeTimedOut, "it did not happen in time", ""))
 	case r.Context().Err() != nil: // nobody listens any more

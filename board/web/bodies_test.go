@@ -20,7 +20,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		name, body, code string
 		status           int
 	}{
-		{"too large", `{"to":"` + strings.Repeat("a", bodyBytesMax) + `"}`, protocol.CodeFrameTooLarge, 413},
+		{"too large", `{"to":"` + strings.Repeat("a", protocol.FrameBytesMax) + `"}`, protocol.CodeFrameTooLarge, 413},
 		{"too deep", `{"to":"a","intent":"UserPrompt","value":` + deep + `}`, protocol.CodeTooDeep, 400},
 		{"not UTF-8", "{\"to\":\"a\xff\"}", protocol.CodeNotUTF8, 400},
 		{"cut off", `{"to":"a"`, protocol.CodeBadFrame, 400},

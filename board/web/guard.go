@@ -63,7 +63,10 @@ func (s *Server) guarded(byMethod map[string]route) http.Handler {
 			return
 		}
 		limit := rt.bytes
-		if limit == 0 {
+		switch {
+		case rt.says:
+			limit = protocol.FrameBytesMax
+		case limit == 0:
 			limit = bodyBytesMax
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, limit)

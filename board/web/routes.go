@@ -33,6 +33,7 @@ type route struct {
 	handle func(w http.ResponseWriter, r *http.Request, who Standing)
 
 	bytes   int64 // of the body, which then may be of any type; 0: JSON of at most bodyBytesMax
+	says    bool  // the body holds a message: JSON of at most protocol.FrameBytesMax, as on /ws
 	locked  bool  // without credential the locked page is shown
 	landing bool  // a link elsewhere may lead here
 	tokens  bool  // the contract puts tokens into this address: the Backend judges them (wire 6.5)
@@ -48,7 +49,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/agents", who: signedIn, handle: s.agents},
 		{method: "GET", path: v1 + "/snapshot", who: signedIn, handle: s.snapshot},
 		{method: "GET", path: v1 + "/events", who: signedIn, handle: s.events},
-		{method: "POST", path: v1 + "/send", who: signedIn, handle: s.send},
+		{method: "POST", path: v1 + "/send", who: signedIn, handle: s.send, says: true},
 		{method: "GET", path: v1 + "/messages", who: signedIn, handle: s.messages},
 		{method: "GET", path: v1 + "/messages/{id}", who: signedIn, handle: s.message},
 		{method: "GET", path: v1 + "/search", who: signedIn, handle: s.search},

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
+	"github.com/aster-mesh/aster/protocol"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -142,8 +143,8 @@ func onTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// textBytesMax bounds what is read from stdin as a text or a value: it becomes a blob, and those end at 64 MiB.
-const textBytesMax = 16 << 20
+// textBytesMax bounds what is read from stdin as a text or a value: the node takes no longer message.
+const textBytesMax = protocol.FrameBytesMax
 
 // text joins the arguments, or reads stdin for "-".
 func (a *app) text(args []string) (string, error) {
@@ -155,7 +156,7 @@ func (a *app) text(args []string) (string, error) {
 		return "", fmt.Errorf("read stdin: %w", err)
 	}
 	if len(raw) > textBytesMax {
-		return "", refused("stdin has more than %d MiB. Attach a file's path instead", textBytesMax>>20)
+		return "", refused("stdin has more than %d MiB. Say where it is instead: a path, or a commit", textBytesMax>>20)
 	}
 	return trimEnd(string(raw)), nil
 }

@@ -277,6 +277,9 @@ func TestSmallDisk(t *testing.T) {
 	n.up("")
 	n.declare("bob")
 	var kept []protocol.MsgID
+	if r := n.pipe(strings.Repeat("x", 3<<20), "send", "--to", "bob", "--from", "ann", "-"); r.code != 4 || !strings.Contains(r.stderr, "Nothing is lost") {
+		t.Errorf("more than ever fits: want exit 4 and that nothing is lost: %s", r)
+	}
 	words := strings.Repeat("a word or two ", 3500)
 	send := func() error {
 		got, err := n.api().Send(t.Context(), api.SendRequest{From: "ann", To: "bob", Intent: protocol.Request, Value: text(words)})
