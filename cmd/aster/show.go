@@ -56,7 +56,7 @@ func messageRows(m api.Message) [][]string {
 		rows = append(rows, []string{"through", strings.Join(hops, " -> ")})
 	}
 	for _, t := range m.Tiers {
-		text := clock(t.At)
+		text := reached(t)
 		if t.At >= m.At && m.At > 0 {
 			text += ", after " + span(time.Duration(t.At-m.At)*time.Millisecond)
 		}
@@ -72,6 +72,14 @@ func messageRows(m api.Message) [][]string {
 		rows = append(rows, []string{"attached", strings.Join([]string{dash(clean(b.Name)), bytesText(b.Bytes), b.SHA256[:min(12, len(b.SHA256))]}, "  ")})
 	}
 	return rows
+}
+
+// reached is when a tier was reached. That another node has the record is known without a time.
+func reached(t api.TierAt) string {
+	if t.At == 0 {
+		return "yes"
+	}
+	return clock(t.At)
 }
 
 // doubt marks a time of a clock that is off.

@@ -122,7 +122,7 @@ func (a *app) showTask(ctx context.Context, id string) error {
 		rows = append(rows, []string{"base", repo.Short(clean(t.Base))})
 	}
 	for _, tier := range t.Tiers {
-		rows = append(rows, []string{string(tier.Tier), clock(tier.At)})
+		rows = append(rows, []string{string(tier.Tier), reached(tier)})
 	}
 	for _, r := range t.Reports {
 		rows = append(rows, []string{"report", clock(r.At) + "  " + reportLine(r)})

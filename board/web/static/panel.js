@@ -172,7 +172,7 @@ const code = (s) => (s ? foreign(s, { class: "code" }) : "");
 function receipts(list, alone, now) {
   const rows = tiers.map((tier) => {
     const got = list.find((x) => x.tier === tier);
-    const at = got ? timeNode(got.at, now) : el("span", { class: "quiet" }, tier === "replicated" && alone ? t("tick_alone") : t("not_reached"));
+    const at = got ? (got.at ? timeNode(got.at, now) : t("reached")) : el("span", { class: "quiet" }, tier === "replicated" && alone ? t("tick_alone") : t("not_reached"));
     return el("li", { "data-on": got ? "yes" : "no" }, el("span", {}, t("tier_" + tier)), at, foreign(got?.agent || got?.by?.slice(-6) || "", { class: "id" }));
   });
   for (const no of list.filter((x) => x.tier === "refused")) {
