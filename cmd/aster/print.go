@@ -56,7 +56,7 @@ func table(w io.Writer, rows ...[]string) {
 			if i == len(width) {
 				width = append(width, 0)
 			}
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
+			width[i] = max(width[i], cells(cell))
 		}
 	}
 	for _, row := range rows {
@@ -66,10 +66,30 @@ func table(w io.Writer, rows ...[]string) {
 				line.WriteString("  ")
 			}
 			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)))
+			line.WriteString(strings.Repeat(" ", width[i]-cells(cell)))
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
+}
+
+// wide are the letters that a terminal draws in two cells: those of East Asia, full-width forms and pictures.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x1100, 0x115f, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xa960, 0xa97c, 1}, {0xac00, 0xd7a3, 1}, {0xf900, 0xfaff, 1}, {0xfe30, 0xfe6f, 1}, {0xff00, 0xff60, 1}, {0xffe0, 0xffe6, 1}},
+	R32: []unicode.Range32{{0x1f300, 0x1f64f, 1}, {0x1f680, 0x1f6ff, 1}, {0x1f900, 0x1f9ff, 1}, {0x1fa70, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
+}
+
+// cells is how wide a terminal draws s.
+func cells(s string) int {
+	n := 0
+	for _, r := range s {
+		switch {
+		case unicode.Is(wide, r):
+			n += 2
+		case !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+			n++
+		}
+	}
+	return n
 }
 
 // clock is the time of day here; of another day with its date before it. A moment that nobody kept is a dash.

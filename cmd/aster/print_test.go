@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,5 +44,13 @@ func TestSizesAndCounts(t *testing.T) {
 		if got := count(n); got != want {
 			t.Errorf("count(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+func TestColumnsStandUnderWideLetters(t *testing.T) {
+	var out strings.Builder
+	table(&out, []string{"AGENT", "ROLE"}, []string{"파이썬", "local"}, []string{"e\u0301🙂", "peer"})
+	if want := "AGENT   ROLE\n파이썬  local\ne\u0301🙂     peer\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -274,6 +274,11 @@ func putList(out map[string]string, key string, value *[]string) {
 	}
 }
 
+// kinds says what a setting of a Go type looks like.
+var kinds = map[string]string{
+	"[]string": `a list of texts, such as ["claude", "-p"]`, "string": "a text in quotes", "int64": "a whole number", "bool": "true or false",
+}
+
 // tomlError names file, line and what to do.
 func tomlError(path string, err error) error {
 	var unknown *toml.StrictMissingError
@@ -286,7 +291,11 @@ func tomlError(path string, err error) error {
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
 		line, column := bad.Position()
-		return failed("%s:%d:%d: %s", tilde(path), line, column, strings.TrimPrefix(bad.Error(), "toml: "))
+		text := strings.TrimPrefix(bad.Error(), "toml: ")
+		if _, kind, _ := strings.Cut(text, " of type "); kinds[kind] != "" { // the rest names types of this program
+			text = strings.Join(bad.Key(), ".") + " is " + kinds[kind]
+		}
+		return failed("%s:%d:%d: %s", tilde(path), line, column, text)
 	}
 	return failed("%s: %s", tilde(path), err)
 }

@@ -71,10 +71,10 @@ func TestABadSettingIsRefusedWithItsPlace(t *testing.T) {
 		"[worker]\nslot = 3\n":                `config.toml:2: there is no setting "worker.slot"`,
 		"[worker]\nslots = 0\n":               "worker.slots is a whole number from 1",
 		"[worker]\nwall = \"soon\"\n":         `worker.wall is a duration such as "30m"`,
-		"name = 3\n":                          "config.toml:1",
+		"name = 3\n":                          "config.toml:1:8: name is a text in quotes",
 		"name = \"a\n":                        "config.toml:1",
 		"[store]\nbytes_max = -1\n":           "store.bytes_max is a whole number from 0",
-		"[worker]\ncommand = \"claude -p\"\n": "config.toml:2",
+		"[worker]\ncommand = \"claude -p\"\n": `config.toml:2:11: worker.command is a list of texts, such as ["claude", "-p"]`,
 	} {
 		home := newHome(t)
 		writeConfig(t, home, text)
