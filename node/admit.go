@@ -317,7 +317,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	n.waitReplicated(wait, told.Ref)
-	n.stop(errLeft)
+	n.later(answerTime, func() { n.stop(errLeft) })
 	return nil
 }
 

@@ -121,9 +121,12 @@ func (l *loop) warn(kind, line string) {
 	}
 }
 
+// answerTime is how long a node goes on that was told to end: the answer leaves first.
+const answerTime = 100 * time.Millisecond
+
 // Shutdown implements web.Members.
 func (n *Node) Shutdown(context.Context) error {
-	n.later(100*time.Millisecond, func() { n.stop(errDown) }) // the answer leaves first
+	n.later(answerTime, func() { n.stop(errDown) })
 	return nil
 }
 

@@ -133,7 +133,7 @@ func leaveCommand(a *app) *cobra.Command {
 			if a.json {
 				return a.emit(map[string]string{"event": "left"})
 			}
-			a.say("left the mesh")
+			a.say("left the mesh; the node has ended")
 			return nil
 		},
 	}
