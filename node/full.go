@@ -64,7 +64,9 @@ func (l *loop) takeBack() error {
 		}
 	}
 	if r := l.n.runner; r != nil && r.conn != 0 {
-		l.core.Step(l.now, r.attached(0))
+		if k, ok := l.core.Agent(r.agent); ok && k.Here { // else its binding is what found no room: again would be for ever
+			l.core.Step(l.now, r.attached(0))
+		}
 	}
 	for peer, p := range l.peers {
 		l.rep.LinkUp(l.now, peer, l.n.standingOf(peer) == mesh.Inside)

@@ -126,6 +126,8 @@ func (r *runner) start(ctx context.Context, env *protocol.Envelope) {
 		err = r.w.Start(task)
 	}
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return // the node stops: the Delegate is unread and starts at the next start
 	case err == nil, errors.Is(err, worker.ErrStarted):
 		r.processed(ctx, env)
 	default:
