@@ -51,6 +51,7 @@ type Node struct {
 	skews      sync.Map     // protocol.PeerID → time.Duration
 	alive      sync.Map     // protocol.PeerID → gossip's word
 	connIDs    atomic.Uint64
+	strangers  strangers
 	warnings   warnings
 	document   atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk       diskGauge

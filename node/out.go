@@ -295,6 +295,23 @@ func (l *loop) rosterOut(o hub.Roster) {
 	l.agentsChanged()
 }
 
+// agentList is the roster as clients see it, encoded once for all that join in one turn.
+func (l *loop) agentList() []byte {
+	if l.list != nil {
+		return l.list
+	}
+	known := l.core.Listed(l.now)
+	rows := make([]asterism.Agent, len(known))
+	for i, k := range known {
+		rows[i] = asterism.Agent{ID: k.Agent, Name: k.Name, Role: k.Role}
+	}
+	list := l.enc.AgentList(l.now, rows)
+	if l.letting {
+		l.list = list
+	}
+	return list
+}
+
 // replaced closes a socket: the older one without a code, as the contract does; the newcomer of a flap with a reason.
 func (l *loop) replaced(o hub.Replaced) {
 	s := l.sockets[o.Conn]

@@ -28,6 +28,7 @@ type socket struct {
 
 	board     bool      // opened by the node's own user or a person's session: a board until it says HELLO
 	hostLocal bool      // both ends are on this machine
+	known     func()    // gives its place among strangers back
 	kind      keys.Kind // that the key in the address claims to be; empty without one
 
 	// Owned by the read loop; the loop touches them only while the read loop waits for it.
@@ -69,7 +70,13 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback}
+	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, known: func() {}}
+	if !opening.Board {
+		if s.known = n.strangers.enter(opening.Keyed); s.known == nil {
+			http.Error(w, "too many connections that nobody has authenticated on", http.StatusServiceUnavailable)
+			return
+		}
+	}
 	if secret := presentedKey(r); secret != "" {
 		s.keyed, s.key = true, keys.HashOf(secret)
 		s.kind, _ = keys.KindOf(secret)
@@ -77,6 +84,7 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 	conn, err := link.Upgrade(w, r, link.Options{OnRead: s.onRead})
 	if err != nil {
 		n.log.Debug("socket refused", "err", err)
+		s.known()
 		return
 	}
 	s.conn = conn
@@ -135,6 +143,7 @@ func (l *loop) decided(s *socket) {
 
 func (s *socket) serve(o asterism.Opening) {
 	defer s.n.wait.Done()
+	defer s.known()
 	var first asterism.Outcome
 	s.session, first = asterism.NewSession(o)
 	switch {
@@ -378,21 +387,4 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 	if o.Close != 0 {
 		s.conn.Close(o.Close, o.CloseReason)
 	}
-}
-
-// agentList is the roster as clients see it, encoded once for all that join in one turn.
-func (l *loop) agentList() []byte {
-	if l.list != nil {
-		return l.list
-	}
-	known := l.core.Listed(l.now)
-	rows := make([]asterism.Agent, len(known))
-	for i, k := range known {
-		rows[i] = asterism.Agent{ID: k.Agent, Name: k.Name, Role: k.Role}
-	}
-	list := l.enc.AgentList(l.now, rows)
-	if l.letting {
-		l.list = list
-	}
-	return list
 }

@@ -8,6 +8,8 @@ const (
 	FrameBytesMax = 16 << 20
 	// FrameBytesMaxStranger holds until somebody has authenticated: nobody needs more to say who they are.
 	FrameBytesMaxStranger = 256 << 10
+	// StrangersMax is how many sockets may be open that nobody has authenticated on: with FrameBytesMaxStranger 64 MiB of them.
+	StrangersMax = 256
 	// HubFrameBytesMax is the largest frame that the hub itself makes: the Python client library refuses 1 MiB.
 	HubFrameBytesMax = 1 << 20
 	// MeshFrameBytesMax is the largest frame between nodes; checked before a byte of it is decoded.
