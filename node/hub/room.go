@@ -316,7 +316,7 @@ func (c *Core) roomApplied(now time.Time, at room.Pos, wall int64, body protocol
 	case protocol.RoomJoined:
 		name, value["agentId"] = "RoomJoined", body.Agent
 	case protocol.RoomLeft:
-		name, value["agentId"] = "RoomLeft", body.Agent
+		name, tell, value["agentId"] = "RoomLeft", before, body.Agent
 	case protocol.RoomClosed:
 		name, tell = "RoomClosed", before
 		if body.Reason != "" {
