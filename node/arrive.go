@@ -63,6 +63,10 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		}
 		return
 	}
+	var held func(protocol.LogID) uint64
+	if l.n.standingOf(recs[0].Log.Peer) == mesh.Outside {
+		held = l.rep.Taken
+	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	for i := range offer.Take {
 		rec, env := &offer.Take[i], l.believed(&offer.Take[i], envs[skip+i])
@@ -71,7 +75,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 			entry.Hash = offer.Take[i+1].Prev
 		}
 		l.foreign = append(l.foreign, entry)
-		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env)})
+		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env), Held: held})
 	}
 	l.from[recs[0].Log] = from
 }

@@ -28,7 +28,7 @@ func (c *Core) applied(now time.Time, in Applied) {
 		}
 	case protocol.KindReceipts:
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
-			c.receiptsOf(rec, body)
+			c.receiptsOf(rec, body, in.Held)
 		}
 	case protocol.KindRoom:
 		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
@@ -105,8 +105,9 @@ func (c *Core) speaksFor(env *protocol.Envelope, author protocol.PeerID) bool {
 	return c.livesAt(env.From, author)
 }
 
-// receiptsOf notes what another home says of messages. Only the recipient's home may.
-func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody) {
+// receiptsOf notes what another home says of messages, each once a turn. Only the recipient's home may. A range costs its
+// author nothing, so with held it goes no further than there are messages.
+func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody, held func(protocol.LogID) uint64) {
 	switch body.Tier {
 	case protocol.Persisted, protocol.Processed, protocol.Refused:
 	default:
@@ -120,10 +121,22 @@ func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody) {
 		return
 	}
 	for _, ref := range refs {
+		said := saidOf{ref, body.Tier, protocol.FoldAgentID(body.Agent)}
+		if held != nil && ref.Seq > held(ref.Log) || c.said[said] {
+			continue
+		}
+		c.said[said] = true
 		delete(c.pending, ref)
 		c.ready.Tiers = append(c.ready.Tiers, TierPut{
 			Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason,
 		})
 		c.out(TierReached{Ref: ref, Tier: body.Tier, Agent: body.Agent, Reason: body.Reason})
 	}
+}
+
+// saidOf is one word of a home on one message.
+type saidOf struct {
+	ref   Ref
+	tier  protocol.Tier
+	agent protocol.AgentID // folded
 }

@@ -29,6 +29,7 @@ type Core struct {
 
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready
+	said    map[saidOf]bool           // receipts of other homes since the last Ready
 	marks   map[protocol.LogID]uint64 // of our logs: what another inside node has
 
 	ready    Ready
@@ -138,6 +139,7 @@ func New(b Boot) *Core {
 		rooms:    b.Rooms,
 		parked:   map[protocol.RoomID][]*Parked{},
 		fresh:    map[protocol.Digest]Seen{},
+		said:     map[saidOf]bool{},
 		marks:    map[protocol.LogID]uint64{},
 		author:   newAuthor(b.Self, b.Start, b.Clock),
 	}
@@ -256,6 +258,9 @@ func (c *Core) Ready(now time.Time) Ready {
 	rd := c.ready
 	c.ready = Ready{}
 	clear(c.fresh)
+	if len(c.said) > 0 {
+		c.said = map[saidOf]bool{} // a great turn leaves nothing behind
+	}
 	return rd
 }
 

@@ -95,6 +95,8 @@ type Applied struct {
 	Record *protocol.Record
 	Env    *protocol.Envelope // of messages
 	Seen   *Seen              // of messages for an agent here: an earlier one under the same identity
+	// Held says how far a log is held here. Nil: the author is believed to speak of messages that there are.
+	Held func(protocol.LogID) uint64
 }
 
 // DeliveredElsewhere is a peer's hint that an adapter of the recipient took a message.

@@ -123,6 +123,14 @@ func (r *Replica) Head(log protocol.LogID) Head {
 	return Head{log, l.seq, l.hash}
 }
 
+// Taken is how far a log is held here or on its way to the disk.
+func (r *Replica) Taken(log protocol.LogID) uint64 {
+	if l := r.logs[log]; l != nil {
+		return l.takenSeq
+	}
+	return 0
+}
+
 // Heads lists all logs that are held, by author, start and scope.
 func (r *Replica) Heads() []Head {
 	var out []Head
