@@ -49,7 +49,10 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 			return nil, err
 		}
 	}
-	if m.Name == "" || n.cfg.Name != "" && m.Mesh == "" {
+	if m.Name == "" {
+		m.Name = hostName()
+	}
+	if n.cfg.Name != "" && m.Mesh == "" { // in a mesh, the certificate holds the name
 		m.Name = n.cfg.Name
 	}
 	if invite != nil {

@@ -94,11 +94,16 @@ func (c *Config) fill() {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Name == "" {
-		if host, err := os.Hostname(); err == nil {
-			c.Name, _, _ = strings.Cut(host, ".")
-		}
+}
+
+// hostName is what a node is called for want of a better name.
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "node"
 	}
+	name, _, _ := strings.Cut(host, ".")
+	return name
 }
 
 func randomText(bytes int) string {
