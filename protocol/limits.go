@@ -37,6 +37,9 @@ const (
 	// AgentsMax is how many agents a mesh lists; 2,000 on one node are measured.
 	AgentsMax = 10_000
 
+	// GuestAgentsMax is how many of them one member outside may add: AgentList goes to everybody, whole.
+	GuestAgentsMax = 256
+
 	// InboxItemsMax is how many unread messages an inbox holds; one more is refused to its sender, nothing is dropped.
 	InboxItemsMax = 1_000
 	// InboxBytesMax bounds the same in bytes.

@@ -151,6 +151,9 @@ func (c *Core) bound(bind protocol.BindBody) *agent {
 			c.conns[id].agent = moved.bind.Agent
 		}
 	}
+	if old == nil && c.crowded(bind.Home) {
+		return nil
+	}
 	a := &agent{bind: bind, client: bind.Client, state: protocol.StateUnknown}
 	if bind.Home == c.self {
 		a.box = newMailbox()
@@ -179,6 +182,20 @@ func (c *Core) earlier(a, b protocol.BindBody) bool {
 func (c *Core) guest(p protocol.PeerID) bool {
 	m, ok := c.members[p]
 	return ok && !m.Inside
+}
+
+// crowded says whether another node is a member outside with as many agents here as it may have.
+func (c *Core) crowded(p protocol.PeerID) bool {
+	if p == c.self || !c.guest(p) {
+		return false
+	}
+	n := 0
+	for _, a := range c.agents {
+		if a.bind.Home == p {
+			n++
+		}
+	}
+	return n >= protocol.GuestAgentsMax
 }
 
 // fromOutside notes a member outside whose own record is still on its way: nobody else writes in its scope of itself.

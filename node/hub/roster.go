@@ -168,6 +168,9 @@ func (c *Core) peerPresence(in PeerPresence) {
 			continue // it was on its way when the name was given up
 		}
 		if a == nil {
+			if c.crowded(p.Home) {
+				continue
+			}
 			a = &agent{hearsay: true, state: protocol.StateUnknown,
 				bind: protocol.BindBody{Agent: p.Agent, Home: p.Home, Name: p.Name, Role: p.Role}}
 			c.agents[protocol.FoldAgentID(p.Agent)] = a
