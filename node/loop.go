@@ -86,20 +86,33 @@ func (l *loop) post(ctx context.Context, job func()) error {
 }
 
 // call runs f in the loop and waits until what it saw is durable, so that no answer tells of what a crash would undo; f
-// sees a consistent state and must not block.
+// sees a consistent state and must not block. When call gives up f has run or never will: what f writes is the caller's again.
 func (l *loop) call(ctx context.Context, f func()) error {
-	ran := make(chan struct{})
-	if err := l.post(ctx, func() { f(); l.after = append(l.after, func(error) { close(ran) }) }); err != nil {
+	var taken atomic.Bool // by the loop, to run f, or by a caller that gave up
+	looked, durable := make(chan struct{}), make(chan struct{})
+	if err := l.post(ctx, func() {
+		if !taken.CompareAndSwap(false, true) {
+			return
+		}
+		f()
+		close(looked)
+		l.after = append(l.after, func(error) { close(durable) })
+	}); err != nil {
 		return err
 	}
+	var why error
 	select {
-	case <-ran:
+	case <-durable:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		why = context.Cause(ctx)
 	case <-l.n.done:
-		return errStopping
+		why = errStopping
 	}
+	if !taken.CompareAndSwap(false, true) {
+		<-looked
+	}
+	return why
 }
 
 // askOr is ask for an input that is made in the loop and may turn out to be refused there.
@@ -113,8 +126,8 @@ func (l *loop) askOr(ctx context.Context, input func(hub.Token) (hub.Input, erro
 		failed = err
 		return hub.Unwait{Token: t} // nothing happens; the token is answered below
 	})
-	if failed != nil {
-		return told, failed
+	if err == nil {
+		err = failed // only then is the loop through with it
 	}
 	return told, err
 }
