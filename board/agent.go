@@ -145,9 +145,11 @@ func inForce(homes map[protocol.PeerID]*binding) []*binding {
 }
 
 // guest says whether a member outside wrote the binding: it has its own scope alone to write in.
-func (b *binding) guest() bool {
-	p, out := b.at.log.Scope.Outsider()
-	return out && p == b.at.log.Peer
+func (b *binding) guest() bool { return guests(b.at.log) }
+
+func guests(log protocol.LogID) bool {
+	p, out := log.Scope.Outsider()
+	return out && p == log.Peer
 }
 
 func suffixed(id protocol.AgentID, n int) protocol.AgentID {

@@ -81,6 +81,7 @@ type twinTask struct {
 	At                     int64
 	Tiers                  map[protocol.Tier]int64
 	Result                 string
+	by                     protocol.LogID // that its Delegate lies in
 }
 
 // tasks answers for each Delegate anew; ended counts those whose words are dropped.
@@ -96,7 +97,7 @@ func (w twin) tasks(kept int) (shown map[string]twinTask, ended map[api.TaskStat
 	}
 	for key, ds := range groups {
 		d := ds[0]
-		t := twinTask{ID: d.env.ID, From: d.env.From, To: d.env.To, Title: d.env.Text(titleBytesMax), At: d.Wall, Tiers: map[protocol.Tier]int64{}}
+		t := twinTask{ID: d.env.ID, From: d.env.From, To: d.env.To, Title: d.env.Text(titleBytesMax), At: d.Wall, Tiers: map[protocol.Tier]int64{}, by: d.Log}
 		final, progress, cancelled := w.history(d)
 		for _, g := range ds {
 			for tier, r := range w.receiptsOf(g) {
@@ -218,6 +219,14 @@ func checkTwin(t *testing.T, s *State, w twin, kept int) {
 		got = append(got, fmt.Sprintf("%+v", row))
 	}
 	for _, row := range wantTasks {
+		for _, a := range s.Agents() { // of a member outside the name that it has here
+			if row.by.Scope == protocol.ScopeOutside(row.by.Peer) && a.Home == row.by.Peer &&
+				protocol.FoldAgentID(a.Bound) == protocol.FoldAgentID(row.From) && protocol.FoldAgentID(a.ID) != protocol.FoldAgentID(row.From) {
+				row.From = a.ID
+				break
+			}
+		}
+		row.by = protocol.LogID{}
 		want = append(want, fmt.Sprintf("%+v", row))
 	}
 	slices.Sort(got)

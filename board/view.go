@@ -27,9 +27,9 @@ func (s *State) Tasks() []api.Task {
 	slices.SortFunc(open, order)
 	slices.SortFunc(ended, func(a, b *task) int { return order(b, a) })
 	out := make([]api.Task, 0, len(open)+len(ended))
-	nodes := s.nodeNames()
+	names := &shownNames{nodes: s.nodeNames()}
 	for _, t := range append(open, ended...) {
-		out = append(out, s.show(t, nodes))
+		out = append(out, s.show(t, names))
 	}
 	return out
 }
@@ -49,7 +49,7 @@ func (s *State) Task(id protocol.TaskID) (api.Task, bool) {
 	if found == nil {
 		return api.Task{}, false
 	}
-	return s.show(found, s.nodeNames()), true
+	return s.show(found, &shownNames{nodes: s.nodeNames()}), true
 }
 
 func (s *State) nodeNames() map[protocol.PeerID]string {
@@ -85,12 +85,32 @@ func (t *task) state() api.TaskState {
 	return api.TaskQueued
 }
 
-func (s *State) show(t *task, nodes map[protocol.PeerID]string) api.Task {
+// shownNames are what nodes and agents are called while rows are made.
+type shownNames struct {
+	nodes  map[protocol.PeerID]string
+	called map[agentKey]protocol.AgentID // made when it is needed first
+}
+
+// called is what an agent is called that spoke in a log: by its word, but of a member outside, which may have bound a name
+// that is another's, by the board's.
+func (s *State) called(id protocol.AgentID, log protocol.LogID, names *shownNames) protocol.AgentID {
+	key := agentKey{protocol.FoldAgentID(id), log.Peer}
+	if held := inForce(s.bindings[key.Agent]); !guests(log) || len(held) == 0 || held[0].body.Home == log.Peer {
+		return id
+	}
+	if names.called == nil {
+		names.called = s.names()
+	}
+	return cmp.Or(names.called[key], id)
+}
+
+func (s *State) show(t *task, names *shownNames) api.Task {
 	w := t.words
+	from := s.called(w.Delegate.From, w.Delegate.At.log, names)
 	out := api.Task{
-		ID: t.key.ID, Short: "t-" + protocol.ShortID(t.key.ID), Title: w.Delegate.Title, From: w.Delegate.From, To: w.Delegate.To,
+		ID: t.key.ID, Short: "t-" + protocol.ShortID(t.key.ID), Title: w.Delegate.Title, From: from, To: w.Delegate.To,
 		State: t.state(), At: w.Delegate.Wall, Base: w.Delegate.Base, Root: w.Delegate.Root,
-		Tiers: []api.TierAt{{Tier: protocol.Logged, At: w.Delegate.Wall, By: w.Delegate.At.log.Peer, Agent: w.Delegate.From}},
+		Tiers: []api.TierAt{{Tier: protocol.Logged, At: w.Delegate.Wall, By: w.Delegate.At.log.Peer, Agent: from}},
 	}
 	for _, tier := range []protocol.Tier{protocol.Persisted, protocol.Processed, protocol.Refused} {
 		if x := w.Tiers[tier]; x != nil {
@@ -116,7 +136,7 @@ func (s *State) show(t *task, nodes map[protocol.PeerID]string) api.Task {
 	}
 	out.Ended = t.ending()
 	out.Node = s.worksAt(t)
-	out.NodeName = nodes[out.Node]
+	out.NodeName = names.nodes[out.Node]
 	return out
 }
 

@@ -71,8 +71,18 @@ func TestOutsiderTakesNoName(t *testing.T) {
 	worker.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "main-agent", "msgId": "inner", "value": map[string]any{}})
 	for main.next(t, "Request").MsgID != "inner" {
 	}
-	if home, ok := na.loop.board.Owner("worker"); !ok || home != na.home.peer {
-		t.Errorf("on the board worker lives at %q", home)
+	nb.forge(t, protocol.KindMessage, protocol.Envelope{ID: "d1", From: "main-agent", Source: protocol.SourceAgent, To: "worker",
+		Intent: protocol.Delegate, Value: json.RawMessage(`{"task":"x"}`)})
+	guest.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "main-agent", "msgId": "flag2", "value": map[string]any{}})
+	for main.next(t, "Request").MsgID != "flag2" {
+	}
+	var home protocol.PeerID
+	if err := na.loop.call(t.Context(), func() { home, _ = na.loop.board.Owner("worker") }); err != nil || home != na.home.peer {
+		t.Errorf("on the board worker lives at %q, %v", home, err)
+	}
+	tasks, err := na.Tasks(t.Context())
+	if err != nil || len(tasks) != 1 || tasks[0].From != "main-agent-2" {
+		t.Errorf("the board shows %+v, %v; want its Delegate, from main-agent-2", tasks, err)
 	}
 }
 
