@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -42,6 +43,8 @@ func (a *app) wait(ctx context.Context, agent protocol.AgentID, timeout time.Dur
 	defer func() { c.Close() }()
 	// The collector would wake this process every two minutes for a heap that does not grow.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	// Nor does it need to look again and again how many processors its group may use.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	until := time.Now().Add(timeout)
 	for {
 		got, err := c.Wait(ctx, agent, time.Until(until).Round(time.Millisecond))
