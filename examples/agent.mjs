@@ -22,7 +22,8 @@ async function work(task) {
 function connect() {
   welcome = false;
   ws = new WebSocket(url);
-  ws.onopen = () => send({ type: "HELLO", agentId: me, agentName: me, role: "local", protocolVersion: "0.3", capabilities: ["ack-layer"] });
+  const hello = { agentId: me, agentName: me, role: "local", protocolVersion: "0.3", capabilities: ["ack-layer"] };
+  ws.onopen = () => send({ type: "HELLO", ...hello });
   ws.onmessage = ({ data }) => {
     let frame;
     try {

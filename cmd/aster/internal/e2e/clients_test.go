@@ -156,7 +156,8 @@ func (f *foreign) tell(line string) {
 
 // TestClientsOfOtherLanguages: small clients written from the wire contract alone join with a key, take a task and report,
 // acknowledge, speak in a room, ask a person, come back, and are out within a second when their key is revoked; at the
-// node of main, and at another one. Attachments in chunks are not among it: no node serves them yet.
+// node of main, and at another one. Attachments in chunks are not among it: no node serves them yet. Guards: B17, B21,
+// KB5, KF11.
 func TestClientsOfOtherLanguages(t *testing.T) {
 	for _, names := range [][]string{{"devbox"}, {"devbox", "mac-mini"}} {
 		t.Run(fmt.Sprintf("%d nodes", len(names)), func(t *testing.T) {
