@@ -287,6 +287,7 @@ func silentLife(t *testing.T, l language, home, at *node) {
 			take(sent)
 		}
 		f.tell("again")
+		f.amid("away", got)
 		if again%2 == 1 { // while it is away, or as it comes
 			send(5)
 		}
@@ -294,7 +295,7 @@ func silentLife(t *testing.T, l language, home, at *node) {
 		take(sent)
 	}
 	f.tell("end")
-	f.amid("end", got)
+	f.amid("away", got)
 	for id, n := range got {
 		if n != 1 {
 			t.Errorf("%s was given %d times", id, n)
