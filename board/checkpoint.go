@@ -34,7 +34,7 @@ func (s *State) Encode() []byte {
 	items := map[*task][]pos{}
 	for _, ls := range s.logs {
 		if ls.mark > 0 || len(ls.waiting) > 0 {
-			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waiting, slices.Sorted(maps.Keys(ls.bound))})
+			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waiting, slices.Sorted(maps.Keys(ls.bound)), ls.ranges})
 		}
 		for _, item := range ls.delegates {
 			items[item.task] = append(items[item.task], item.at)
@@ -94,7 +94,7 @@ func decodeImage(body []byte, kept int) (*State, error) {
 			return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 		}
 		ls := s.log(log)
-		ls.mark, ls.waiting = m.Mark, m.Waiting
+		ls.mark, ls.waiting, ls.ranges = m.Mark, m.Waiting, m.Ranges
 		for _, id := range m.Bound {
 			ls.binds(protocol.BindBody{Agent: id, Home: log.Peer})
 		}

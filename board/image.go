@@ -38,6 +38,7 @@ type markImage struct {
 	// In a checkpoint only.
 	Waiting []waitingReceipt   `json:"waiting,omitempty"`
 	Bound   []protocol.AgentID `json:"bound,omitempty"` // folded, sorted
+	Ranges  uint64             `json:"ranges,omitempty"`
 }
 
 type bindingImage struct {

@@ -14,6 +14,25 @@ type waitingReceipt struct {
 	tierWrite
 }
 
+// Of an outside member's log so many ranges count, in all and more with each record, and so many in one record: whatever it
+// writes, what waits here for messages that never come stays small. The budget looks at the log alone, so order cannot
+// matter. Inside members are believed.
+const (
+	rangesOutside       = 1024
+	rangesOutsideRecord = 4
+)
+
+// affords counts a body's ranges against the budget of its author's log.
+func (ls *logState) affords(body protocol.ReceiptsBody) bool {
+	if outsider, out := ls.id.Scope.Outsider(); !out || outsider != ls.id.Peer {
+		return true
+	}
+	for _, of := range body.Of {
+		ls.ranges += uint64(len(of.Ranges) / 2)
+	}
+	return ls.ranges <= rangesOutside+rangesOutsideRecord*(ls.mark)
+}
+
 // receipts takes what a recipient's home says of Delegates; other messages' receipts are the hub's business.
 func (s *State) receipts(at pos, wall int64, body protocol.ReceiptsBody) {
 	switch body.Tier {

@@ -50,6 +50,7 @@ type logState struct {
 	id        protocol.LogID
 	mark      uint64 // the last seq taken
 	delegates map[uint64]*delegateItem
+	ranges    uint64                    // of receipts that its author wrote: see affords
 	waiting   []waitingReceipt          // for messages above mark
 	bound     map[protocol.AgentID]bool // folded: whose binding by the log's author stands in it
 }
@@ -140,7 +141,7 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		}
 	case protocol.KindReceipts:
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
-			if body.Agent != "" && ls.speaks(body.Agent) {
+			if body.Agent != "" && ls.speaks(body.Agent) && ls.affords(body) {
 				s.receipts(at, rec.Wall, body)
 			}
 		}

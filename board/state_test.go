@@ -395,3 +395,44 @@ func TestNobodyForgesWordsOnTheBoard(t *testing.T) {
 		t.Errorf("after its worker's own word the task is %s, want done", got.State)
 	}
 }
+
+// TestReceiptsOfAnOutsiderStaySmall: receipts for numbers that never come are kept up to a budget of their author's log, and
+// a checkpoint goes on with the same budget.
+func TestReceiptsOfAnOutsiderStaySmall(t *testing.T) {
+	j := newJournal(t)
+	l := j.founded()
+	out := j.open(3, protocol.ScopeOutside(j.peers[3]))
+	mine := j.open(0, protocol.ScopeOutside(j.peers[3]))
+	j.bind(out, "w")
+	j.write(mine, protocol.KindPresence, protocol.PresenceBody{Agent: "a", State: "idle"})
+	for i := range uint64(300) {
+		var r []uint64
+		for k := range uint64(100) {
+			r = append(r, 1000+i*1000+k*2, 1000+i*1000+k*2)
+		}
+		j.write(out, protocol.KindReceipts, protocol.ReceiptsBody{Tier: protocol.Persisted, Agent: "w", Of: []protocol.LogRange{{Log: mine.id.String(), Ranges: r}}})
+	}
+	s := fold(t, emptyState(j, 10), slices.Concat(l.records, out.records[:150], mine.records))
+	again, err := decodeState(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []*State{s, again} {
+		for _, r := range out.records[150:] {
+			if err := x.Apply(r, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(x.logs[mine.id].waiting); n == 0 || n > 3000 {
+			t.Errorf("%d receipts wait, want some and at most 3,000 of 30,000", n)
+		}
+	}
+	if s.Digest() != again.Digest() {
+		t.Error("a checkpoint goes on with another budget")
+	}
+}
+
+func decodeState(t *testing.T, s *State) (*State, error) {
+	t.Helper()
+	return Decode(s.Encode())
+}

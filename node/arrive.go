@@ -159,5 +159,12 @@ func (l *loop) seen(env *protocol.Envelope) *hub.Seen {
 	if err != nil || !ok {
 		return nil
 	}
+	if tiers, err := l.store.Tiers(row.Log, row.Seq); err == nil {
+		for _, t := range tiers {
+			if t.Tier == protocol.Refused {
+				return nil // the earlier one was not taken: this is no second copy of it
+			}
+		}
+	}
 	return &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
 }

@@ -307,11 +307,10 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 
 // startRunner binds the agent that the runner works as: it is reachable from now on.
 func (n *Node) startRunner() error {
-	var own protocol.AgentID
-	if err := n.loop.call(n.ctx, func() { own = n.loop.own() }); err != nil {
+	conn := hub.ConnID(n.connIDs.Add(1))
+	if err := n.loop.call(n.ctx, func() { n.runner.agent, n.runner.conn = n.loop.own(), conn }); err != nil {
 		return err
 	}
-	n.runner.agent, n.runner.conn = own, hub.ConnID(n.connIDs.Add(1))
 	_, err := n.loop.ask(n.ctx, n.runner.attached)
 	return err
 }

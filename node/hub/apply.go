@@ -77,11 +77,11 @@ func (c *Core) message(now time.Time, in Applied) {
 			return
 		}
 	}
-	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	if a.box.full(size(env)) {
 		c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(ref), ref)
 		return
 	}
+	c.fresh[env.Identity()] = Seen{env.Content(), ref} // in the inbox by now: a copy by another route is no second one
 	c.deliverHere(now, a, ref, env, c.receiptScope(ref))
 	if selection(env.Intent) {
 		c.selectionSaid(now, env, ref)

@@ -206,6 +206,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	if r := roles.May(env.FromRole, env.Intent, c.role(target)); r != nil && !own {
 		return r
 	}
+	if r := c.mayReport(env, in.Parent, from); r != nil {
+		return r
+	}
 	if env.Intent == protocol.Delegate {
 		if r := c.hop(env, in.Parent); r != nil {
 			return r
@@ -223,6 +226,19 @@ func outsideRole(r protocol.Role) bool { return r.Known() && !r.Inside() && r !=
 func (c *Core) inboxFull(a *agent) *protocol.Refusal {
 	return protocol.Refuse(protocol.CodeInboxFull, "%s's inbox is full (%d unread)", "send again when it has read: aster agents shows how many wait",
 		string(a.bind.Agent), a.box.unread())
+}
+
+// mayReport keeps an agent from reporting on another's work. Ids that clients make up may meet, so it asks only where the
+// id is one of ours (a UUID).
+func (c *Core) mayReport(env, parent *protocol.Envelope, from *agent) *protocol.Refusal {
+	if env.Intent != protocol.WorkerReport || from == nil || parent == nil || parent.Intent != protocol.Delegate || parent.To == "" || len(parent.ID) != 36 {
+		return nil
+	}
+	if protocol.FoldAgentID(parent.To) == protocol.FoldAgentID(env.From) || c.takes(parent.To) == from {
+		return nil
+	}
+	return protocol.Refuse(protocol.CodeNotAllowed, "t-%s was given to %s, not to %s", "its own agent reports on it; aster task cancel stops it",
+		protocol.ShortID(parent.ID), string(parent.To), string(env.From))
 }
 
 // hop continues the chain of Delegates and refuses a loop (U46): A to B to A, or more than HopsMax.
