@@ -63,7 +63,7 @@ func (l *loop) speaker(named protocol.AgentID, use bool) (protocol.AgentID, *pro
 	}
 	var attached []protocol.AgentID
 	for _, p := range l.core.Presences(l.now) {
-		if p.Agent != l.own() && len(p.Attached) > 0 {
+		if p.Agent != l.own() && len(p.Attached) > 0 && (p.Role.Inside() || !l.inside()) { // a guest with a key speaks for itself
 			attached = append(attached, p.Agent)
 		}
 	}

@@ -66,7 +66,7 @@ func (a *app) explain(err error) (code int, text string) {
 	case errors.As(err, &own):
 		return own.code, own.text
 	case errors.Is(err, client.ErrNotRunning):
-		return exitNotRunning, fmt.Sprintf("no node runs here (home %s). Start it: aster up", tilde(a.home))
+		return exitNotRunning, fmt.Sprintf("no node runs here (home %s). Start it: %s", tilde(a.home), a.typed("up"))
 	case errors.Is(err, client.ErrTimedOut), errors.Is(err, context.DeadlineExceeded):
 		return exitTimedOut, "timed out"
 	case errors.As(err, &no) && (no.Code == client.CodeInternal || no.Code == client.CodeNotReady):

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
@@ -119,7 +121,8 @@ func (a *app) onMember(ctx context.Context, name string, do func(context.Context
 }
 
 func leaveCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use: "leave", Short: "Leave the mesh; what this node said stays with the others", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.node()
@@ -127,6 +130,9 @@ func leaveCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer c.Close()
+			if onTerminal(a.stdin) && !yes && !a.confirmed("leave the mesh? What this home holds is put aside, and coming back needs an invite [y/N] ") {
+				return &exit{exitRefused, "nothing was done"}
+			}
 			if err := c.Leave(cmd.Context()); err != nil {
 				return err
 			}
@@ -137,4 +143,17 @@ func leaveCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "ask nothing; without a terminal nothing is asked anyway")
+	return cmd
+}
+
+// confirmed asks a person at the terminal; anything but y or yes is no.
+func (a *app) confirmed(question string) bool {
+	fmt.Fprint(a.stderr, question)
+	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
 }

@@ -137,6 +137,14 @@ func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stdout, format+"\n
 // talk prints one line beside the data.
 func (a *app) talk(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
 
+// typed is a command of ours as it must be typed for the home that this one is about.
+func (a *app) typed(command string) string {
+	if a.homeFrom != "--home" {
+		return "aster " + command
+	}
+	return "aster --home " + tilde(a.home) + " " + command
+}
+
 // onTerminal says whether a person watches w.
 func onTerminal(w any) bool {
 	f, ok := w.(*os.File)

@@ -234,7 +234,7 @@ func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
 				os.Remove(filepath.Join(home, "node.json"))
 			}
 			got := typeIn(t, nil, "", append(strings.Fields(args), "--home", home)...)
-			if want := "no node runs here (home " + tilde(home) + "). Start it: aster up\n"; got.code != 3 || got.err != want || got.out != "" {
+			if want := "no node runs here (home " + tilde(home) + "). Start it: aster --home " + tilde(home) + " up\n"; got.code != 3 || got.err != want || got.out != "" {
 				t.Errorf("aster %s (stale %v): exit %d, stdout %q, stderr %q", args, stale, got.code, got.out, got.err)
 			}
 		}

@@ -275,13 +275,16 @@ func (c *Core) forget(now time.Time, in Forget) {
 	c.tell(Told{Token: in.Token})
 }
 
+// mainByName is the id that names the main agent by itself where the founding node was given none (DESIGN 5).
+const mainByName protocol.AgentID = "main-agent"
+
 // firstMain names the main agent once: the first that attaches at the main node as main-agent or through an installed
 // adapter, where the founding node did not name one itself.
 func (c *Core) firstMain(now time.Time, a *agent, client string) {
 	if c.term.Peer != c.self || c.term.Agent != "" {
 		return
 	}
-	if a.bind.Agent != "main-agent" && client != "hook" && client != "mcp" {
+	if a.bind.Agent != mainByName && client != "hook" && client != "mcp" {
 		return
 	}
 	body := c.term

@@ -119,7 +119,7 @@ func (c *Core) stamp(now time.Time, env *protocol.Envelope, in Say) *agent {
 		env.From, env.FromName, env.FromRole = from.bind.Agent, from.bind.Name, c.role(from)
 	} else {
 		env.FromRole = roles.Speaking(c.nodeRole(c.self), protocol.RoleLocal)
-		if c.term.Peer == c.self && c.term.Agent == in.As {
+		if c.term.Peer == c.self && (c.term.Agent == in.As || c.term.Agent == "" && in.As == mainByName) {
 			env.FromRole = protocol.RoleMain
 		}
 	}

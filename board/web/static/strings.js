@@ -54,7 +54,7 @@ const table = {
     nodes_linked: "{n} of {of} other nodes linked", nodes_alone: "no other node yet", records: "{n} records, {behind} behind", disk: "disk {used} of {max}", disk_open: "disk {used}",
     help: "Keys", help_close: "Close", key_help: "show these keys", key_rows: "next, previous row", key_open: "open details", key_esc: "close, back to the row",
     key_region: "next region", key_d: "delegate a task", key_p: "write a prompt", key_copy: "copy link of the open details", key_cancel: "cancel the open task",
-    key_a: "show or hide agents", key_s: "show or hide messages", keys_button: "Keys",
+    key_a: "show or hide agents", key_s: "show or hide messages", keys_button: "Shortcuts",
   },
   ko: {
     locked: "이 보드는 터미널에서 만든 링크로 열립니다.",
