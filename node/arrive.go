@@ -35,6 +35,9 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 			}
 		}
 	}
+	if author := f.Log.Peer; !n.affords(author, weigh(recs, envs)) {
+		return n.loop.post(n.ctx, func() { n.loop.overQuota(author) })
+	}
 	take := func() error {
 		return n.loop.post(n.ctx, func() { n.loop.arrived(from, recs, envs) })
 	}
@@ -68,6 +71,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		held = l.rep.Taken
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
+	l.spend(recs[0].Log.Peer, weigh(offer.Take, envs[skip:]))
 	for i := range offer.Take {
 		rec, env := &offer.Take[i], l.believed(&offer.Take[i], envs[skip+i])
 		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env, Void: env == nil && rec.Kind == protocol.KindMessage}

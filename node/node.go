@@ -44,17 +44,18 @@ type Node struct {
 	stop context.CancelCauseFunc
 	wait sync.WaitGroup // sockets, subscriptions and whatever else was started by a request
 
-	standings  atomic.Pointer[standings]
-	names      atomic.Pointer[names]
-	ownRole    atomic.Value // protocol.Role
-	replicated sync.Map     // protocol.LogID of ours → uint64
-	skews      sync.Map     // protocol.PeerID → time.Duration
-	alive      sync.Map     // protocol.PeerID → gossip's word
-	connIDs    atomic.Uint64
-	strangers  strangers
-	warnings   warnings
-	document   atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
-	disk       diskGauge
+	standings   atomic.Pointer[standings]
+	names       atomic.Pointer[names]
+	ownRole     atomic.Value // protocol.Role
+	replicated  sync.Map     // protocol.LogID of ours → uint64
+	skews       sync.Map     // protocol.PeerID → time.Duration
+	outsideUsed sync.Map     // protocol.PeerID of an outside member → int64, bytes
+	alive       sync.Map     // protocol.PeerID → gossip's word
+	connIDs     atomic.Uint64
+	strangers   strangers
+	warnings    warnings
+	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
+	disk        diskGauge
 }
 
 var _ web.Backend = (*Node)(nil)

@@ -304,6 +304,7 @@ func (n *Node) waitReplicated(ctx context.Context, ref hub.Ref) {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
+		_ = n.loop.post(context.WithoutCancel(ctx), func() { n.loop.unwaitTier(ref, w) })
 	}
 }
 

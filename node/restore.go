@@ -89,6 +89,9 @@ func (n *Node) openLoop() error {
 	if err := l.restore(heads, clock); err != nil {
 		return err
 	}
+	if err := n.restoreQuotas(); err != nil {
+		return err
+	}
 	saved, err := n.store.ValuesWithPrefix(keyAddrs)
 	if err != nil {
 		return fmt.Errorf("read addresses: %w", err)
