@@ -28,6 +28,7 @@ type socket struct {
 
 	board     bool      // opened by the node's own user or a person's session: a board until it says HELLO
 	hostLocal bool      // both ends are on this machine
+	until     time.Time // end of the session that opened it; zero: none did
 	known     func()    // gives its place among strangers back
 	kind      keys.Kind // that the key in the address claims to be; empty without one
 
@@ -71,6 +72,7 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 		return
 	}
 	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, known: func() {}}
+	s.until, _ = r.Context().Deadline() // of a browser's session
 	if !opening.Board {
 		if s.known = n.strangers.enter(opening.Keyed); s.known == nil {
 			http.Error(w, "too many connections that nobody has authenticated on", http.StatusServiceUnavailable)
@@ -165,7 +167,13 @@ func (s *socket) serve(o asterism.Opening) {
 		})
 		s.n.later(helloWait, func() { _ = s.n.loop.post(s.n.ctx, func() { s.n.loop.decided(s) }) })
 	}
-	err := s.conn.Serve(s.n.ctx, s.message)
+	ctx := s.n.ctx
+	if !s.until.IsZero() { // a socket does not outlive the session that opened it
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, s.until)
+		defer cancel()
+	}
+	err := s.conn.Serve(ctx, s.message)
 	s.n.log.Debug("socket closed", "agent", s.session.Sender().ID, "err", err)
 	for _, f := range s.streams.Flush() {
 		s.pass(&f)
