@@ -167,6 +167,11 @@ func (a *app) serve(ctx context.Context, cfg node.Config, ready func(api.Ready) 
 		}
 		err = <-ended
 	case err = <-ended:
+		select {
+		case r := <-came: // it was ready, and ended before anybody looked
+			err = errors.Join(ready(r), err)
+		default:
+		}
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return nil // somebody ended it
