@@ -125,7 +125,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",
 	"node/mesh/hello.go:decodeHello":              "FuzzHello",
 	"board/checkpoint.go:decodeImage":             "FuzzDecodeImage",
-	"board/web/answer.go:depth":                   "FuzzDepth",
+	"protocol/depth.go:Depth":                     "FuzzDepth",
 }
 
 func TestWhateverReadsForeignBytesIsFuzzed(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/member"
 )
 
 // home is a node's directory: its key, its place in a mesh, its lock. Everything in it is 0700/0600.
@@ -124,9 +125,9 @@ func ReadNodeFile(dir string) (api.NodeFile, error) {
 func keyFile(path string, create bool) (ed25519.PrivateKey, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && create {
-		_, key, err := ed25519.GenerateKey(rand.Reader)
+		key, err := member.NewKey(rand.Reader)
 		if err != nil {
-			return nil, fmt.Errorf("make key: %w", err)
+			return nil, err
 		}
 		return key, writeBytes(path, []byte(base64.StdEncoding.EncodeToString(key.Seed())+"\n"))
 	}

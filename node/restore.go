@@ -191,7 +191,7 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 			own := m.Envelope
 			own.To = a.ID // it may have had another name
 			l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, At: time.UnixMilli(m.Wall),
-				Bytes: len(m.Envelope.Value) + 256, Wakes: protocol.Wakes(&own, a.ID)}
+				Bytes: hub.Size(&m.Envelope), Wakes: protocol.Wakes(&own, a.ID)}
 			for _, t := range m.Tiers {
 				l.Given = l.Given || t.Tier == hub.Given
 				l.Kept = l.Kept || t.Tier == hub.Kept

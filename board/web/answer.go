@@ -142,33 +142,13 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if !utf8.Valid(raw) {
 		return protocol.Refuse(protocol.CodeNotUTF8, "the body is not UTF-8", "")
 	}
-	if depth(raw) > protocol.NestingMax {
+	if protocol.Depth(raw) > protocol.NestingMax {
 		return protocol.Refuse(protocol.CodeTooDeep, "the body is nested deeper than %d", "", protocol.NestingMax)
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
 		return protocol.Refuse(protocol.CodeBadFrame, "the body is not the JSON that this address takes", "")
 	}
 	return nil
-}
-
-// depth is the deepest nesting of brackets outside strings. It follows no grammar: json.Unmarshal does that afterwards.
-func depth(raw []byte) int {
-	deepest, now, quoted := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			now++
-			deepest = max(deepest, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return deepest
 }
 
 // paced gives every read of a body its own deadline, so that a sender that trickles ends and a long upload does not. At

@@ -70,7 +70,7 @@ func ParseLine(raw []byte) (Line, *protocol.Refusal) {
 
 // topLevel splits an object into its members and refuses what encoding/json would forgive.
 func topLevel(raw []byte) (map[string]json.RawMessage, *protocol.Refusal) {
-	if deeper(raw, protocol.NestingMax) {
+	if protocol.Depth(raw) > protocol.NestingMax {
 		return nil, protocol.Refuse(protocol.CodeTooDeep, "the line nests deeper than %d", "send flatter JSON", protocol.NestingMax)
 	}
 	if !json.Valid(raw) {
@@ -100,27 +100,6 @@ func topLevel(raw []byte) (map[string]json.RawMessage, *protocol.Refusal) {
 		fields[name] = value
 	}
 	return fields, nil
-}
-
-// deeper says whether brackets outside strings nest deeper than max. It needs no valid JSON.
-func deeper(raw []byte, max int) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > max {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 func understand(raw []byte, fields map[string]json.RawMessage) (Line, *protocol.Refusal) {

@@ -77,7 +77,7 @@ func (c *Core) message(now time.Time, in Applied) {
 			return
 		}
 	}
-	if a.box.full(size(env)) {
+	if a.box.full(Size(env)) {
 		c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(ref), ref)
 		return
 	}

@@ -18,7 +18,7 @@ const (
 func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envelope, scope protocol.Scope) {
 	own := *env
 	own.To = a.bind.Agent // it may have had another name
-	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
+	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
 	c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)
 	c.presenceDirty = true

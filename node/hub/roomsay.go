@@ -184,7 +184,7 @@ func (c *Core) fanOut(now time.Time, env *protocol.Envelope, ref Ref, scope prot
 		a := c.takes(p)
 		switch {
 		case a == nil || slices.ContainsFunc(a.box.byID[env.ID], func(l *letter) bool { return l.Ref == ref }):
-		case a.box.full(size(env)):
+		case a.box.full(Size(env)):
 			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, scope, ref)
 		default:
 			c.deliverHere(now, a, ref, env, scope)

@@ -214,7 +214,7 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 			return r
 		}
 	}
-	if target.box != nil && target.box.full(size(env)) {
+	if target.box != nil && target.box.full(Size(env)) {
 		return c.inboxFull(target)
 	}
 	return nil
@@ -299,21 +299,21 @@ func (c *Core) keep(values map[string][]byte) {
 	}
 }
 
-// scopeTo chooses the log of a message: what concerns an outside member goes into its own log (DESIGN 4 Scopes).
+// scopeTo chooses the log of a message to an agent; a home that is no member yet counts as inside.
 func (c *Core) scopeTo(to protocol.AgentID) protocol.Scope {
-	if !c.inside() {
-		return protocol.ScopeOutside(c.self)
-	}
+	var home protocol.PeerID
+	inside := true
 	if a := c.find(to); a != nil {
-		if m, ok := c.members[a.bind.Home]; ok && !m.Inside {
-			return protocol.ScopeOutside(a.bind.Home)
+		home = a.bind.Home
+		if m, ok := c.members[home]; ok {
+			inside = m.Inside
 		}
 	}
-	return protocol.ScopeInside
+	return roles.ScopeFor(c.inside(), c.self, home, inside)
 }
 
-// size is what a message weighs in an inbox.
-func size(env *protocol.Envelope) int { return len(env.Value) + 256 }
+// Size is what a message weighs in an inbox, in bytes.
+func Size(env *protocol.Envelope) int { return len(env.Value) + 256 }
 
 // nodeRole is a member's role; a node that is not known yet is vouched for by the inside member that told of it.
 func (c *Core) nodeRole(p protocol.PeerID) protocol.Role {

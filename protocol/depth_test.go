@@ -1,4 +1,4 @@
-package web
+package protocol
 
 import (
 	"bytes"
@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// FuzzDepth compares the count of brackets with what a decoder meets, whose own recursion is what depth guards.
+// FuzzDepth compares the count of brackets with what a decoder meets, whose own recursion is what Depth guards.
 func FuzzDepth(f *testing.F) {
 	for _, s := range []string{`{"a":[[]]}`, `"[[["`, `["\"[",{"]":1}]`, `[`, `]]]][[`, `{"\\":[1]}`, "\"\\u005b\""} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got := depth(raw)
+		got := Depth(raw)
 		if !json.Valid(raw) {
 			return // it may say anything: the decoder refuses it
 		}
