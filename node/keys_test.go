@@ -239,7 +239,7 @@ func TestRevocationEndsSessionsAtOnce(t *testing.T) {
 	if code != 4003 || reason != "key revoked" || before[len(before)-1].Name != "ConnectionRejected" {
 		t.Errorf("closed with %d %q", code, reason)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("closed after %s", took)
 	}
 	if code, reason, _ := silent.close(t); code != 4003 || reason != "key revoked" {
@@ -307,7 +307,7 @@ func TestKeyOfOneNodeHoldsOnAnother(t *testing.T) {
 	if code, reason, _ := c.close(t); code != 4003 || reason != "key revoked" {
 		t.Errorf("on the other node: closed with %d %q", code, reason)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("on the other node: closed after %s", took)
 	}
 	if got := into[asterism.KeyRevoked](t, main.next(t, "KeyRevoked")); got.Disconnected != 1 {

@@ -102,9 +102,11 @@ func eval[T any](t *testing.T, ctx context.Context, js string) T {
 	return got
 }
 
-// until waits for a JavaScript condition, checked each frame.
+// until waits for a JavaScript condition, checked each frame: five times as long as it should take, as other tests
+// share the machine.
 func until(t *testing.T, ctx context.Context, js string, within time.Duration) {
 	t.Helper()
+	within *= 5
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](js, chromedp.WithPollingTimeout(within))); err != nil {
 		t.Fatalf("not within %s: %s: %v\n%s", within, js, err, eval[string](t, ctx, `document.body.innerText.slice(0, 2000)`))
 	}
