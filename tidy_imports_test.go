@@ -60,7 +60,7 @@ var owners = map[string][]string{
 	"github.com/libp2p/go-libp2p":       {"node/mesh"},
 	"github.com/multiformats":           {"node/mesh"},
 	"github.com/gorilla/websocket":      {"node/link", "board/web"},
-	"github.com/vmihailenco/msgpack/v5": {"protocol/meshwire"},
+	"github.com/vmihailenco/msgpack/v5": {"protocol/meshwire", "protocol/asterism"}, // the latter in tests, as a second opinion
 	"github.com/oklog/run":              {"node"},
 	"github.com/ncruces/go-sqlite3":     {"node/journal"},
 	"github.com/fsnotify/fsnotify":      {"node/bridge", "cmd/aster"},

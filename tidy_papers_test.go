@@ -108,6 +108,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"protocol/record.go:ParseLogID":               "FuzzParseLogID",
 	"protocol/record.go:VerifyCommits":            "FuzzVerifyCommits",
 	"protocol/asterism/decode.go:Decode":          "FuzzDecode",
+	"protocol/asterism/msgpack.go:FromMsgpack":    "FuzzFromMsgpack",
 	"protocol/asterism/streams.go:Streams.Add":    "FuzzStreams",
 	"protocol/meshwire/codec.go:Decode":           "FuzzDecode",
 	"node/mesh/mdns.go:readMDNS":                  "FuzzReadMDNS",
@@ -125,6 +126,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",
 	"node/mesh/hello.go:decodeHello":              "FuzzHello",
 	"board/checkpoint.go:decodeImage":             "FuzzDecodeImage",
+	"spec/check/msgpack.go:unpacked":              "FuzzUnpacked",
 	"protocol/depth.go:Depth":                     "FuzzDepth",
 }
 

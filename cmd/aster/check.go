@@ -29,6 +29,7 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringVar(&opt.Filter, "filter", "", "only vectors whose name, a rule or a fault of which begins with this")
 	f.StringSliceVar(&opt.Without, "without", nil, "chapters that this hub does not serve, such as KEY")
 	f.BoolVar(&opt.Slow, "slow", false, "also vectors that wait for longer than 5 s, some of them minutes")
+	f.BoolVar(&opt.Msgpack, "msgpack", false, "say the same in msgpack, with the subprotocol aster.msgpack.1")
 	f.StringVar(&opt.Main, "main", "main-agent", "id of the agent that is main at this hub")
 	f.DurationVar(&opt.Patience, "patience", 0, "how long an expected frame may take (default 5s)")
 	return cmd

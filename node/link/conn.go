@@ -19,6 +19,9 @@ import (
 type Options struct {
 	// Subprotocols the server accepts, or the client asks for, best first.
 	Subprotocols []string
+	// Recode makes, for those of them that are no JSON text, a binary message of each frame given to Send, SendCounted or
+	// SendPrepared. The write loop calls it, and the one that prepared frames share may be called from several at once.
+	Recode map[string]func(frame []byte) []byte
 	// Header is added to the server's 101 reply.
 	Header http.Header
 	// OnRead, if set, is told that the peer's WebSocket layer has read every frame up to the seq that SendCounted gave: a
@@ -96,9 +99,10 @@ type Conn struct {
 	ws     *websocket.Conn
 	wire   *wire
 	opt    Options
-	wake   chan struct{} // 1: there is something to write, or the state changed
-	shut   chan struct{} // closed when the state leaves open
-	authed chan struct{} // closed by Authenticated
+	recode func([]byte) []byte // nil: frames go out as they are
+	wake   chan struct{}       // 1: there is something to write, or the state changed
+	shut   chan struct{}       // closed when the state leaves open
+	authed chan struct{}       // closed by Authenticated
 
 	authOnce sync.Once
 	isShut   atomic.Bool // what shut says, cheap enough to ask before every message
@@ -122,7 +126,7 @@ type Conn struct {
 // entry is one frame that waits to be written.
 type entry struct {
 	data     []byte
-	prepared *websocket.PreparedMessage // instead of data
+	prepared *Prepared // instead of data
 	binary   bool
 	over     bool
 	cost     int
@@ -134,7 +138,7 @@ func newConn(ws *websocket.Conn, w *wire, opt Options) *Conn {
 	ws.EnableWriteCompression(false)
 	ws.SetReadLimit(int64(opt.Limit)) // the stranger's limit is readMessage's, since it may end while a frame is under way
 	c := &Conn{
-		ws: ws, wire: w, opt: opt,
+		ws: ws, wire: w, opt: opt, recode: opt.Recode[ws.Subprotocol()],
 		wake: make(chan struct{}, 1), shut: make(chan struct{}), authed: make(chan struct{}),
 	}
 	ws.SetPingHandler(c.pinged)

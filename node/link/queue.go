@@ -2,27 +2,63 @@ package link
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 )
 
-// Prepared is one text frame for many connections: its wire form is made once.
+// Prepared is one text frame for many connections: its wire form is made once, and so is each form that a connection's
+// Recode makes of it.
 type Prepared struct {
 	message *websocket.PreparedMessage
+	frame   []byte
 	size    int
+
+	mu      sync.Mutex
+	recoded map[string]*websocket.PreparedMessage // by subprotocol
 }
 
 // preparedBytes is what a prepared frame holds beside its two forms, about.
 const preparedBytes = 512
 
-// Prepare makes a Prepared. It keeps a copy of frame.
+// Prepare makes a Prepared. It keeps frame, which must not change afterwards.
 func Prepare(frame []byte) (*Prepared, error) {
 	m, err := websocket.NewPreparedMessage(websocket.TextMessage, frame)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a frame: %w", err)
 	}
-	return &Prepared{m, 2*len(frame) + preparedBytes}, nil // the frame and its wire form
+	return &Prepared{message: m, frame: frame, size: 2*len(frame) + preparedBytes}, nil // the frame and its wire form
+}
+
+// write puts p on a connection, in its form.
+func (p *Prepared) write(c *Conn) error {
+	if c.recode == nil {
+		return c.ws.WritePreparedMessage(p.message)
+	}
+	m, err := p.recodedFor(c)
+	if err != nil {
+		return err
+	}
+	return c.ws.WritePreparedMessage(m)
+}
+
+// recodedFor makes one form at a time: the others wait for it rather than make it again.
+func (p *Prepared) recodedFor(c *Conn) (*websocket.PreparedMessage, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.recoded[c.Subprotocol()]; m != nil {
+		return m, nil
+	}
+	m, err := websocket.NewPreparedMessage(websocket.BinaryMessage, c.recode(p.frame))
+	if err != nil {
+		return nil, fmt.Errorf("prepare a frame: %w", err)
+	}
+	if p.recoded == nil {
+		p.recoded = map[string]*websocket.PreparedMessage{}
+	}
+	p.recoded[c.Subprotocol()] = m
+	return m, nil
 }
 
 // Send queues a text frame and never blocks. False: the connection is ending, and the frame will not be written. frame must
@@ -41,7 +77,7 @@ func (c *Conn) SendBinary(frame []byte) bool {
 
 // SendPrepared is Send for a frame that goes to many.
 func (c *Conn) SendPrepared(p *Prepared) bool {
-	_, ok := c.enqueue(entry{prepared: p.message, cost: p.size})
+	_, ok := c.enqueue(entry{prepared: p, cost: p.size})
 	return ok
 }
 

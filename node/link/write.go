@@ -75,9 +75,11 @@ func (c *Conn) writeFrames(frames []entry, written *uint64) error {
 		var err error
 		switch {
 		case e.prepared != nil:
-			err = c.ws.WritePreparedMessage(e.prepared)
+			err = e.prepared.write(c)
 		case e.binary:
 			err = c.ws.WriteMessage(websocket.BinaryMessage, e.data)
+		case c.recode != nil:
+			err = c.ws.WriteMessage(websocket.BinaryMessage, c.recode(e.data))
 		default:
 			err = c.ws.WriteMessage(websocket.TextMessage, e.data)
 		}

@@ -69,7 +69,7 @@ func (p *play) clean() {
 		var out []byte
 		for _, m := range got {
 			if f, ok := m.value.(map[string]any); ok && f["msgId"] != nil {
-				out = appendFrame(out, opText, ackFor(f["msgId"]))
+				out = s.saying(out, ackFor(f["msgId"]))
 			}
 		}
 		if !closed && len(out) > 0 {
@@ -112,10 +112,10 @@ func (p *play) step(s spec.Step) error {
 	}
 	switch s.Verb {
 	case ">":
-		c.write(appendFrame(c.held, opText, []byte(arg)))
+		c.write(c.saying(c.held, []byte(arg)))
 		c.held = nil
 	case ">>":
-		c.held = appendFrame(c.held, opText, []byte(arg))
+		c.held = c.saying(c.held, []byte(arg))
 	case "<":
 		return p.expect(s.Who, arg)
 	case "!":
@@ -146,6 +146,9 @@ func (p *play) step(s spec.Step) error {
 // open connects; arg holds a ?query and headers as Name=value.
 func (p *play) open(who, arg string) error {
 	query, header := openArgs(arg)
+	if p.opt.Msgpack && header.Get("Sec-WebSocket-Protocol") == "" {
+		header.Set("Sec-WebSocket-Protocol", subprotocol)
+	}
 	s, err := dial(p.ctx, p.address(who), query, header)
 	if err != nil {
 		return brokenf("%v", err)
@@ -206,7 +209,7 @@ func (p *play) join(who, arg string) error {
 		return err
 	}
 	raw, _ := json.Marshal(hello)
-	p.clients[who].write(appendFrame(nil, opText, raw))
+	p.clients[who].write(p.clients[who].saying(nil, raw))
 	if err := p.expect(who, `{"type":"CUSTOM","name":"ConnectionInfo"}`); err != nil || len(p.urls) == 1 {
 		return err
 	}
@@ -361,13 +364,13 @@ func (p *play) fence(from string, to ...string) error {
 		"type": "CUSTOM", "id": id, "name": "Report", "targetAgentId": p.words.fill("$"+to[0], p.tag), "msgId": id,
 		"timestamp": time.Now().UnixMilli(), "value": map[string]any{"summary": "fence"},
 	})
-	c.write(appendFrame(nil, opText, raw))
+	c.write(c.saying(nil, raw))
 	for i, who := range to {
 		if err := p.expect(who, `{"name":"Report","msgId":"`+id+`"}`); err != nil {
 			return err
 		}
 		if i == 0 {
-			p.clients[who].write(appendFrame(nil, opText, ackFor(id)))
+			p.clients[who].write(p.clients[who].saying(nil, ackFor(id)))
 		}
 	}
 	return nil

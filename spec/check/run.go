@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type Options struct {
 	Slow     bool          // also vectors that wait for longer than SlowAfter
 	Without  []string      // chapters that the hub does not serve, such as KEY: vectors that show their rules are left out
 	Main     string        // the id that is main at this hub; default main-agent
+	Msgpack  bool          // speak msgpack, with the subprotocol aster.msgpack.1
 	Patience time.Duration // how long an expected frame may take; default 5 s
 }
 
@@ -85,11 +87,18 @@ func Run(ctx context.Context, urls []string, opt Options) (*Report, error) {
 	}
 	var watch []*socket // a board at each address
 	for _, url := range urls {
-		s, err := dial(ctx, url, "", nil)
+		header := http.Header{}
+		if opt.Msgpack {
+			header.Set("Sec-WebSocket-Protocol", subprotocol)
+		}
+		s, err := dial(ctx, url, "", header)
 		if err != nil {
 			return nil, fmt.Errorf("reach the hub: %w", err)
 		}
 		defer s.shut()
+		if opt.Msgpack && !s.pack {
+			return nil, fmt.Errorf("the hub at %s does not offer %s", url, subprotocol)
+		}
 		watch = append(watch, s)
 	}
 	t := &tally{report: &Report{}, at: map[string]int{}}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type socket struct {
 	conn net.Conn
 	news chan struct{} // capacity 1: something came since it was last taken
 	done chan struct{} // closed when the reader has ended
+	pack bool          // binary messages are msgpack, both ways
 
 	// Owned by the runner.
 	cursor int // frames before it were looked at
@@ -81,12 +83,15 @@ func dial(ctx context.Context, address, query string, header http.Header) (*sock
 		}
 		target += sep + query
 	}
-	r, err := upgrade(conn, u.Host, target, header)
+	r, agreed, err := upgrade(conn, u.Host, target, header)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	s := &socket{conn: conn, news: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &socket{conn: conn, news: make(chan struct{}, 1), done: make(chan struct{}), pack: agreed == subprotocol}
+	if header.Get("Sec-WebSocket-Protocol") != "" { // a vector may look at the answer
+		s.take(message{raw: []byte("the hub agreed on " + strconv.Quote(agreed)), value: map[string]any{"agreed": agreed}})
+	}
 	go s.read(r)
 	return s, nil
 }
@@ -112,7 +117,7 @@ const (
 	acceptGUID  = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 )
 
-func upgrade(conn net.Conn, host, target string, header http.Header) (*bufio.Reader, error) {
+func upgrade(conn net.Conn, host, target string, header http.Header) (r *bufio.Reader, agreed string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\n", target)
 	if h := header.Get("Host"); h != "" {
@@ -131,25 +136,25 @@ func upgrade(conn net.Conn, host, target string, header http.Header) (*bufio.Rea
 	}
 	b.WriteString("\r\n")
 	if err := conn.SetDeadline(time.Now().Add(upgradeWait)); err != nil {
-		return nil, fmt.Errorf("set deadline: %w", err)
+		return nil, "", fmt.Errorf("set deadline: %w", err)
 	}
 	if _, err := conn.Write([]byte(b.String())); err != nil {
-		return nil, &errRefused{}
+		return nil, "", &errRefused{}
 	}
-	r := bufio.NewReader(conn)
+	r = bufio.NewReader(conn)
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
-		return nil, &errRefused{}
+		return nil, "", &errRefused{}
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.Body.Close()
-		return nil, &errRefused{resp.StatusCode}
+		return nil, "", &errRefused{resp.StatusCode}
 	}
 	sum := sha1.Sum([]byte(challenge + acceptGUID))
 	if resp.Header.Get("Sec-WebSocket-Accept") != base64.StdEncoding.EncodeToString(sum[:]) {
-		return nil, errors.New("the hub's Sec-WebSocket-Accept is wrong")
+		return nil, "", errors.New("the hub's Sec-WebSocket-Accept is wrong")
 	}
-	return r, conn.SetDeadline(time.Time{})
+	return r, resp.Header.Get("Sec-WebSocket-Protocol"), conn.SetDeadline(time.Time{})
 }
 
 // read takes what comes until the connection ends. It answers pings and closes as every client does.
@@ -183,11 +188,34 @@ func (s *socket) read(r *bufio.Reader) {
 			s.conn.Close()
 			return
 		default:
-			m := message{raw: f.payload}
-			_ = json.Unmarshal(f.payload, &m.value) // nil says that it is none
-			s.take(m)
+			s.take(s.message(f))
 		}
 	}
+}
+
+// message reads one in the form that was agreed on; one in another form has no value.
+func (s *socket) message(f frame) message {
+	m := message{raw: f.payload}
+	switch {
+	case !s.pack:
+		_ = json.Unmarshal(f.payload, &m.value) // nil says that it is none
+	case f.op == opBinary:
+		var err error
+		if m.value, err = unpacked(f.payload); err == nil {
+			if raw, err := json.Marshal(m.value); err == nil {
+				m.raw = raw
+			}
+		}
+	}
+	return m
+}
+
+// saying appends a frame that says text, in the form that was agreed on.
+func (s *socket) saying(b, text []byte) []byte {
+	if s.pack {
+		return appendFrame(b, opBinary, packed(text))
+	}
+	return appendFrame(b, opText, text)
 }
 
 func (s *socket) take(m message) {

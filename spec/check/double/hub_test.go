@@ -79,7 +79,7 @@ func start(t *testing.T, fault string) string {
 		}
 		c := &conn{h: h}
 		var err error
-		if c.link, err = link.Upgrade(w, r, link.Options{OnRead: c.read}); err != nil {
+		if c.link, err = link.Upgrade(w, r, link.Options{OnRead: c.read, Subprotocols: []string{asterism.SubprotocolMsgpack}, Recode: map[string]func([]byte) []byte{asterism.SubprotocolMsgpack: packed}}); err != nil {
 			return
 		}
 		serving.Go(func() { c.serve(ctx, r) })
@@ -87,6 +87,8 @@ func start(t *testing.T, fault string) string {
 	t.Cleanup(func() { cancel(); serving.Wait(); ts.Close() })
 	return "ws" + strings.TrimPrefix(ts.URL, "http") + "/ws"
 }
+
+func packed(frame []byte) []byte { b, _ := asterism.AppendMsgpack(nil, frame); return b }
 
 func (h *hub) id() protocol.MsgID { return protocol.MsgID(fmt.Sprintf("evt-%d", h.ids.Add(1))) }
 
@@ -105,9 +107,17 @@ func (c *conn) serve(ctx context.Context, r *http.Request) {
 	h.conns = append(h.conns, c)
 	c.do(out)
 	h.mu.Unlock()
-	_ = c.link.Serve(ctx, func(data []byte, _ bool) {
+	_ = c.link.Serve(ctx, func(data []byte, binary bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		if binary && c.link.Subprotocol() != "" {
+			raw, no := asterism.FromMsgpack(data, 0)
+			if no != nil {
+				c.do(c.session.Bad(no))
+				return
+			}
+			data = raw
+		}
 		c.frame(data)
 	})
 	h.mu.Lock()
