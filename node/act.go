@@ -157,7 +157,7 @@ func (n *Node) compose(ctx context.Context, req api.SendRequest) (protocol.Envel
 		return protocol.Envelope{}, refusal
 	}
 	env := protocol.Envelope{
-		ID: req.MsgID, To: req.To, Intent: req.Intent, Value: req.Value, Re: req.Re, NoWake: req.NoWake, Blobs: req.Blobs,
+		ID: req.MsgID, To: req.To, Room: req.Room, Intent: req.Intent, Value: req.Value, Re: req.Re, NoWake: req.NoWake, Blobs: req.Blobs,
 	}
 	if env.ID == "" {
 		env.ID = newID()

@@ -14,6 +14,7 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/member"
@@ -63,6 +64,8 @@ type loop struct {
 	values map[string][]byte // to commit this turn, beside what the hub wants
 	after  []func(error)     // told once this turn is durable, or why it is not
 
+	endedAsks []api.AskEnded   // the newest, endedKept at most
+	endedBy   []protocol.MsgID // the answer that ended each
 	keyState
 	membersDirty bool
 	lookAt       time.Time // when certificates are looked at again
@@ -362,7 +365,12 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 		l.declarations = nil // who is main decides whose word on a seat is shown
 	case protocol.KindState:
 		l.showState()
+	case protocol.KindKey:
+		l.asksChanged()
 	case protocol.KindMessage:
+		if env != nil {
+			l.askSaid(env)
+		}
 		if env != nil && protocol.Lookup(env.Intent).Class == protocol.ClassDeclaration {
 			l.declarations = nil
 		}

@@ -54,6 +54,7 @@ type Node struct {
 	connIDs     atomic.Uint64
 	strangers   strangers
 	warnings    warnings
+	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk        diskGauge
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol"
@@ -93,6 +95,9 @@ func (l *loop) deliver(o hub.Deliver) {
 		return
 	}
 	s.sent = append(s.sent, sentFrame{seq, o.Ref})
+	if o.Try > 1 {
+		l.n.health.redelivered()
+	}
 	s.conn.Probe()
 	l.meet(s, env.From)
 }
@@ -101,6 +106,7 @@ func (l *loop) deliver(o hub.Deliver) {
 func (l *loop) copy(o hub.Copy) {
 	if m := l.recent.get(o.Ref); m != nil {
 		m.conn = o.Except
+		l.n.health.message()
 		if l.n.pages.watched() {
 			l.n.pages.publish(api.Event{Type: "message", Pos: m.pos, Message: l.messageOf(m)})
 		}
@@ -169,6 +175,9 @@ func (l *loop) tier(o hub.TierReached) {
 		m.tiers = addTier(m.tiers, api.TierAt{Tier: o.Tier, At: l.now.UnixMilli(), Agent: o.Agent, Reason: o.Reason})
 	}
 	if o.Ref.Log.Peer == l.n.home.peer {
+		if o.Tier == protocol.Persisted && !o.Delivered && !o.Kept {
+			l.n.health.persisted(l.now.Sub(time.UnixMilli(m.wall)))
+		}
 		l.tellSender(o, m)
 	}
 	l.showAck(o, m)

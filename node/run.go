@@ -280,6 +280,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 		add("gossip", n.gossip.Run)
 	}
 	add("bridge", n.bridge.Run)
+	add("health", n.sampleHealth)
 	add("state document", n.watchState)
 	if n.runner != nil {
 		if err := n.startRunner(); err != nil {

@@ -70,9 +70,8 @@ func resident() int64 {
 
 // snapshotMessages and snapshotTasks keep the page's first request small (BOARD 2: at most 64 KiB).
 const (
-	snapshotMessages  = 100
-	snapshotTasks     = 60
-	snapshotTextBytes = 300
+	snapshotMessages = 100
+	snapshotTasks    = 60
 )
 
 // Snapshot implements web.Viewer.
@@ -95,11 +94,12 @@ func (n *Node) Snapshot(ctx context.Context) (s api.Snapshot, err error) {
 		s.Tasks = s.Tasks[:snapshotTasks]
 	}
 	s.Messages, err = n.Messages(ctx, web.MessageQuery{Before: s.Pos + 1, Limit: snapshotMessages})
-	for i := range s.Messages {
-		m := &s.Messages[i]
-		if len(m.Envelope.Value) > snapshotTextBytes {
-			m.Envelope.Value = nil // the page asks for a message's whole value when somebody opens it
-		}
+	if err != nil {
+		return s, err
 	}
+	for i := range s.Messages {
+		slim(&s.Messages[i]) // the page asks for a message's whole value when somebody opens it
+	}
+	s.Asks, err = n.Asks(ctx)
 	return s, err
 }

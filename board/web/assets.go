@@ -1,6 +1,7 @@
 package web
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -16,15 +17,17 @@ var static embed.FS
 
 type asset struct {
 	body []byte
+	zip  []byte // the same, packed
 	kind string
 	etag string
 }
 
 var kinds = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".svg":  "image/svg+xml",
+	".html":        "text/html; charset=utf-8",
+	".css":         "text/css; charset=utf-8",
+	".js":          "text/javascript; charset=utf-8",
+	".svg":         "image/svg+xml",
+	".webmanifest": "application/manifest+json",
 }
 
 // openNames are the files that the locked page is made of; they hold nothing of anybody.
@@ -44,7 +47,7 @@ func loadAssets() map[string]asset {
 			panic(fmt.Sprintf("web: %s cannot be served: %v", e.Name(), err))
 		}
 		sum := sha256.Sum256(body)
-		out[e.Name()] = asset{body, kind, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+		out[e.Name()] = asset{body, packed(body, gzip.BestCompression), kind, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 	}
 	return out
 }
@@ -91,8 +94,14 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string, 
 			return
 		}
 	}
+	body := a.body
+	h.Set("Vary", "Accept-Encoding")
+	if headerHas(r.Header, "Accept-Encoding", "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = a.zip
+	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(a.body)
+		_, _ = w.Write(body)
 	}
 }

@@ -15,6 +15,7 @@ import (
 // logged. Ids of messages and tasks may be whole, short, or short with their prefix (t-7kq2m).
 type Backend interface {
 	Viewer
+	Page
 	Mail
 	Members
 	Keys

@@ -40,6 +40,10 @@ type fake struct {
 	waitFor  chan struct{}
 	slow     chan struct{} // closed when a snapshot may be given; nil: at once
 	ahead    time.Duration // of the node's clock
+
+	measured  api.Health
+	openRooms []api.Room
+	invited   []api.InviteRow
 }
 
 func newFake() *fake {

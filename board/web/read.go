@@ -33,7 +33,8 @@ func (s *Server) agents(w http.ResponseWriter, r *http.Request, _ Standing) {
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, _ Standing) {
 	got, err := s.backend.Snapshot(r.Context())
 	got.Peers, got.Agents, got.Tasks, got.Messages = list(got.Peers), list(got.Agents), list(got.Tasks), list(got.Messages)
-	s.answer(w, r, got, err)
+	got.Asks = whole(got.Asks)
+	s.answerPacked(w, r, got, err)
 }
 
 func (s *Server) tasks(w http.ResponseWriter, r *http.Request, _ Standing) {

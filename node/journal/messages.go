@@ -30,10 +30,11 @@ type Query struct {
 	Intent protocol.Intent
 	Re     protocol.MsgID
 	Thread string
-	Before uint64 // positions below it
-	After  uint64 // positions above it
-	Limit  int    // at most so many; 0 means 100
-	Newest bool   // newest first, else oldest first
+	Before uint64       // positions below it
+	After  uint64       // positions above it
+	Since  protocol.HLC // logged at that hybrid time or later
+	Limit  int          // at most so many; 0 means 100
+	Newest bool         // newest first, else oldest first
 }
 
 const limitDefault = 100
@@ -75,6 +76,9 @@ func (j *Journal) Messages(q Query) ([]Message, error) {
 	}
 	if q.Before > 0 {
 		add("pos<?", q.Before)
+	}
+	if q.Since > 0 {
+		add("at>=?", int64(q.Since))
 	}
 	if q.From == "" && q.To == "" && q.Agent == "" && q.Intent == "" && q.Re == "" && q.Thread == "" {
 		add("intent<>?", "") // the void ones have none

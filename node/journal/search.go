@@ -53,6 +53,9 @@ func (j *Journal) unindexed() uint64 {
 	return j.last.Load() - min(done, j.last.Load())
 }
 
+// Unindexed is how many records a search may not see yet.
+func (j *Journal) Unindexed() uint64 { return j.unindexed() }
+
 // Indexed says whether every record is in the search index.
 func (j *Journal) Indexed() bool { return j.unindexed() == 0 }
 

@@ -103,6 +103,7 @@ type SendRequest struct {
 	From      protocol.AgentID   `json:"from,omitempty"`
 	FromBoard bool               `json:"fromBoard,omitempty"` // a person speaks
 	To        protocol.AgentID   `json:"to"`
+	Room      protocol.RoomID    `json:"room,omitempty"` // instead of To
 	Intent    protocol.Intent    `json:"intent"`
 	Value     json.RawMessage    `json:"value"`
 	MsgID     protocol.MsgID     `json:"msgId,omitempty"` // of the sender's own making; else ours
@@ -268,12 +269,13 @@ type Snapshot struct {
 	Agents   []Agent   `json:"agents"`
 	Tasks    []Task    `json:"tasks"`    // open ones first, then the last ended
 	Messages []Message `json:"messages"` // the last 100, oldest first
-	Pos      uint64    `json:"pos"`      // events after this follow by GET /events?since=
+	Asks     Asks      `json:"asks"`
+	Pos      uint64    `json:"pos"` // events after this follow by GET /events?since=
 }
 
 // Event is one line of GET /events (server-sent events, event name = Type, id = Pos where there is one).
 type Event struct {
-	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live"
+	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live", "asks" (ask again: GET /asks)
 	Pos     uint64   `json:"pos,omitempty"`
 	Message *Message `json:"message,omitempty"`
 	// Of "tiers": the message and all its tiers now.

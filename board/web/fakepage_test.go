@@ -1,0 +1,118 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// Find looks through what the fake holds, as a node does.
+func (f *fake) Find(_ context.Context, q FindQuery) (out api.Found, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, "find "+q.Words)
+	all := f.all()
+	out.Of = uint64(len(all))
+	up := q.Words == "" && (q.After > 0 || q.At > 0)
+	takes := func(m *api.Message) bool {
+		e := &m.Envelope
+		return (q.Agent == "" || e.From == q.Agent || e.To == q.Agent) && (q.Intent == "" || e.Intent == q.Intent) && (q.Role == "" || e.FromRole == q.Role) &&
+			(q.Thread == "" || e.Thread == q.Thread) && (q.Task == "" || string(e.ID) == q.Task || string(e.Re) == q.Task) &&
+			(q.Words == "" || strings.Contains(strings.ToLower(m.Text), strings.ToLower(q.Words))) &&
+			(q.Before == 0 || m.Pos < q.Before) && (q.After == 0 || m.Pos > q.After) && (q.At == 0 || m.At >= q.At)
+	}
+	for i := range all {
+		m := &all[i]
+		if !up {
+			m = &all[len(all)-1-i]
+		}
+		if !takes(m) {
+			continue
+		}
+		if len(out.Messages) == q.Limit {
+			if last := out.Messages[q.Limit-1].Pos; up {
+				out.After = last
+			} else {
+				out.Before = last
+			}
+			break
+		}
+		out.Messages = append(out.Messages, *m)
+	}
+	switch {
+	case up:
+		if len(out.Messages) > 0 {
+			out.Before = out.Messages[0].Pos
+		}
+	default:
+		slices.Reverse(out.Messages)
+		if q.Before > 0 && len(out.Messages) > 0 {
+			out.After = out.Messages[len(out.Messages)-1].Pos
+		}
+	}
+	return out, nil
+}
+
+func (f *fake) Thread(ctx context.Context, id string) (out api.Thread, err error) {
+	m, err := f.Message(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	root := m.Envelope.ID
+	if m.Envelope.Re != "" {
+		root = m.Envelope.Re
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range f.all() {
+		if o.Envelope.ID == root || o.Envelope.Re == root {
+			out.Messages = append(out.Messages, o)
+		}
+	}
+	return out, nil
+}
+
+func (f *fake) Proof(ctx context.Context, id string) (out api.Proof, err error) {
+	m, err := f.Message(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	return api.Proof{Log: m.Log, Seq: m.Seq, Node: m.Node, NodeName: m.NodeName, At: "1.0", Wall: m.At, Hash: strings.Repeat("ab", 32), Prev: strings.Repeat("cd", 32),
+		Bytes: 412, SignedBy: m.Seq + 2, Sig: []byte("signature"), Holds: true, Receipts: m.Tiers}, nil
+}
+
+func (f *fake) Asks(context.Context) (api.Asks, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.snap.Asks, nil
+}
+
+func (f *fake) Health(context.Context) (api.Health, error) { return f.measured, nil }
+
+func (f *fake) Rooms(context.Context) ([]api.Room, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.openRooms, nil
+}
+
+func (f *fake) Invites(context.Context) ([]api.InviteRow, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.invited, nil
+}
+
+func (f *fake) WithdrawInvite(_ context.Context, id string) error {
+	f.note("withdraw %s", id)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.invited {
+		if f.invited[i].ID == id {
+			f.invited[i].Expires = 1
+			return nil
+		}
+	}
+	return protocol.Refuse(protocol.CodeUnknownID, "this node made no invite "+id, "")
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// Page is what the board's page asks beside what commands do.
+type Page interface {
+	// Find gives messages by words and by what they are. It looks at a bounded part of the journal at a time; the answer
+	// says where to go on.
+	Find(ctx context.Context, q FindQuery) (api.Found, error)
+	Thread(ctx context.Context, id string) (api.Thread, error)
+	Proof(ctx context.Context, id string) (api.Proof, error)
+	Asks(ctx context.Context) (api.Asks, error)
+	Health(ctx context.Context) (api.Health, error)
+	Rooms(ctx context.Context) ([]api.Room, error)
+	Invites(ctx context.Context) ([]api.InviteRow, error)
+	// WithdrawInvite makes an unused invite useless.
+	WithdrawInvite(ctx context.Context, id string) error
+}
+
+// FindQuery selects messages; what is zero does not restrict.
+type FindQuery struct {
+	Words  string           // all of them, the last may be a beginning
+	Agent  protocol.AgentID // sender or target
+	Role   protocol.Role    // of the sender
+	Intent protocol.Intent
+	Thread string
+	Task   string // a Delegate's id: it, and what answers it
+	Room   protocol.RoomID
+	Before uint64 // Pos, exclusive
+	After  uint64 // Pos, exclusive
+	At     int64  // ms: what was logged from then on; only without Before, After and Words
+	Limit  int    // 1 to MessagesMax
+}
+
+func (s *Server) find(w http.ResponseWriter, r *http.Request, _ Standing) {
+	p := params{r: r}
+	q := FindQuery{
+		Words: p.text("q"), Agent: protocol.AgentID(p.text("agent")), Role: protocol.Role(p.text("role")), Intent: protocol.Intent(p.text("intent")),
+		Thread: p.text("thread"), Task: p.text("task"), Room: protocol.RoomID(p.text("room")),
+		Before: p.number("before"), After: p.number("after"), At: int64(p.number("at")), Limit: p.limit(100),
+	}
+	if p.err != nil {
+		s.fail(w, r, p.err)
+		return
+	}
+	got, err := s.backend.Find(r.Context(), q)
+	got.Messages = list(got.Messages)
+	s.answerPacked(w, r, got, err)
+}
+
+func (s *Server) thread(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Thread(r.Context(), r.PathValue("id"))
+	got.Messages = list(got.Messages)
+	s.answer(w, r, got, err)
+}
+
+func (s *Server) proof(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Proof(r.Context(), r.PathValue("id"))
+	got.Receipts = list(got.Receipts)
+	s.answer(w, r, got, err)
+}
+
+func (s *Server) asks(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Asks(r.Context())
+	s.answer(w, r, whole(got), err)
+}
+
+// whole gives lists that are never null.
+func whole(a api.Asks) api.Asks {
+	a.Asks, a.Ended = list(a.Asks), list(a.Ended)
+	return a
+}
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Health(r.Context())
+	got.Samples = list(got.Samples)
+	s.answerPacked(w, r, got, err)
+}
+
+func (s *Server) rooms(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Rooms(r.Context())
+	s.answer(w, r, map[string]any{"rooms": list(got)}, err)
+}
+
+func (s *Server) listInvites(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Invites(r.Context())
+	s.answer(w, r, map[string]any{"invites": list(got)}, err)
+}
+
+func (s *Server) withdrawInvite(w http.ResponseWriter, r *http.Request, _ Standing) {
+	s.done(w, r, http.StatusOK, s.backend.WithdrawInvite(r.Context(), r.PathValue("id")))
+}
