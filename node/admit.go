@@ -200,6 +200,9 @@ func (n *Node) Invite(ctx context.Context, req api.InviteRequest) (api.InviteRes
 	if ttl <= 0 {
 		ttl = protocol.InviteLife
 	}
+	if ttl > protocol.InviteLifeMax {
+		return api.InviteResult{}, protocol.Refuse(protocol.CodeInviteBad, "an invite lives at most %d days", "ask for less: aster invite --ttl 72h", int(protocol.InviteLifeMax.Hours()/24))
+	}
 	if req.LAN {
 		if err := n.openLAN(); err != nil {
 			return api.InviteResult{}, err

@@ -76,6 +76,7 @@ const (
 
 	// InviteLife is the default life of an invite, CertLife of a certificate, CertRenewFrom when it may be renewed.
 	InviteLife    = time.Hour
+	InviteLifeMax = 30 * 24 * time.Hour // one that nobody uses for so long was lost, and whoever finds it is not whom it was for
 	CertLife      = 90 * 24 * time.Hour
 	CertRenewFrom = 30 * 24 * time.Hour
 	// ClockGrace is what a certificate or key is given for clocks that differ.

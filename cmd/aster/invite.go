@@ -25,6 +25,9 @@ func inviteCommand(a *app) *cobra.Command {
 			if ttl < time.Second {
 				return usage("--ttl %s: an invite lives at least a second", ttl)
 			}
+			if ttl > protocol.InviteLifeMax {
+				return usage("--ttl %s: an invite lives at most %d days", ttl, int(protocol.InviteLifeMax.Hours()/24))
+			}
 			c, err := a.node()
 			if err != nil {
 				return err
