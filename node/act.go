@@ -15,6 +15,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/protocol/asterism"
 )
 
 var errStopping = errors.New("the node is stopping")
@@ -171,8 +172,17 @@ func (n *Node) compose(ctx context.Context, req api.SendRequest) (protocol.Envel
 		}
 	}
 	for _, b := range env.Blobs {
-		if !n.store.HasBlob(b.SHA256) {
+		if !n.store.KeepBlob(b.SHA256) {
 			return env, protocol.Refuse(protocol.CodeUnknownID, "attachment %s is not here", "put it first: PUT /api/v1/blobs", protocol.CutText(b.SHA256, 64))
+		}
+	}
+	if !json.Valid(env.Value) {
+		return env, n.spill(ctx, &env)
+	}
+	env.Value = asterism.WithAttachments(env.Value, env.Blobs)
+	if req.FromBoard {
+		if err := n.unline(ctx, &env); err != nil {
+			return env, err
 		}
 	}
 	return env, n.spill(ctx, &env)

@@ -30,7 +30,7 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 		}
 		envs[i] = &env
 		for _, b := range env.AllBlobs() {
-			if !n.store.HasBlob(b.SHA256) {
+			if !n.store.KeepBlob(b.SHA256) {
 				blobs = append(blobs, b)
 			}
 		}

@@ -33,6 +33,9 @@ type blobs struct {
 	queues map[protocol.PeerID][]blobWaiter
 	failed map[string]int
 	shown  map[protocol.PeerID]map[string]bool // what outside members were sent the names of
+	coming map[string]chan struct{}            // what is being fetched; closed at its end
+
+	reading chan struct{} // capacity readingMax: a token for each large value that is read whole
 }
 
 type blobWaiter struct {
@@ -41,7 +44,8 @@ type blobWaiter struct {
 }
 
 func newBlobs(n *Node) *blobs {
-	return &blobs{n: n, queues: map[protocol.PeerID][]blobWaiter{}, failed: map[string]int{}, shown: map[protocol.PeerID]map[string]bool{}}
+	return &blobs{n: n, queues: map[protocol.PeerID][]blobWaiter{}, failed: map[string]int{}, shown: map[protocol.PeerID]map[string]bool{},
+		coming: map[string]chan struct{}{}, reading: make(chan struct{}, readingMax)}
 }
 
 // before runs take once all of refs are here, behind what came from the same peer before.
@@ -86,10 +90,10 @@ func (b *blobs) run(from protocol.PeerID) {
 // fetchAll gets what is not here; false: the range is dropped for now.
 func (b *blobs) fetchAll(from protocol.PeerID, refs []protocol.BlobRef) bool {
 	for _, ref := range refs {
-		if b.n.store.HasBlob(ref.SHA256) {
+		if b.n.store.KeepBlob(ref.SHA256) {
 			continue
 		}
-		err := b.fetch(from, ref)
+		err := b.fetchOnce(from, ref)
 		if err == nil {
 			continue
 		}
@@ -103,6 +107,36 @@ func (b *blobs) fetchAll(from protocol.PeerID, refs []protocol.BlobRef) bool {
 		}
 	}
 	return true
+}
+
+// fetchOnce fetches content, or waits while another queue fetches the same.
+func (b *blobs) fetchOnce(from protocol.PeerID, ref protocol.BlobRef) error {
+	for {
+		b.mu.Lock()
+		coming := b.coming[ref.SHA256]
+		if coming == nil {
+			b.coming[ref.SHA256] = make(chan struct{})
+		}
+		b.mu.Unlock()
+		if coming == nil {
+			break
+		}
+		select {
+		case <-coming:
+		case <-b.n.done:
+			return errStopping
+		}
+		if b.n.store.KeepBlob(ref.SHA256) {
+			return nil
+		}
+	}
+	defer func() {
+		b.mu.Lock()
+		close(b.coming[ref.SHA256])
+		delete(b.coming, ref.SHA256)
+		b.mu.Unlock()
+	}()
+	return b.fetch(from, ref)
 }
 
 // fetch asks the peer that sent the record, then the others.
@@ -126,6 +160,7 @@ func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
 	return errors.Join(errs...)
 }
 
+// fetchFrom goes on where an earlier attempt ended, whoever gave that, so that a link cut costs no more than a piece.
 func (b *blobs) fetchFrom(ctx context.Context, p protocol.PeerID, ref protocol.BlobRef) error {
 	s, err := b.n.mesh.OpenStream(ctx, p, mesh.Blob)
 	if err != nil {
@@ -134,51 +169,68 @@ func (b *blobs) fetchFrom(ctx context.Context, p protocol.PeerID, ref protocol.B
 	defer s.Close()
 	stop := context.AfterFunc(ctx, func() { _ = s.Reset() })
 	defer stop()
-	got, err := b.n.store.PutBlob(ctx, &blobReader{stream: s, in: bufio.NewReader(s), ref: ref}, ref.SHA256)
-	if err == nil && got.Bytes != ref.Bytes {
-		b.n.log.Warn("attachment has another size than its record says", "sha256", ref.SHA256, "bytes", got.Bytes, "said", ref.Bytes)
+	row, _ := b.n.store.PartOf(ownerMesh, ref.SHA256)
+	in := bufio.NewReader(s)
+	for total := int64(-1); ; {
+		piece, err := askPiece(s, in, ref.SHA256, row.Have)
+		if err != nil {
+			return err
+		}
+		if total < 0 {
+			if total = piece.Total; total != ref.Bytes {
+				b.n.log.Warn("attachment has another size than its record says", "sha256", ref.SHA256, "bytes", total, "said", ref.Bytes)
+			}
+			begun, err := b.n.store.BeginPart(ownerMesh, ref.SHA256, total)
+			if err != nil {
+				return err
+			}
+			if begun.Have != row.Have { // it was of another size before
+				row = begun
+				continue
+			}
+		}
+		if piece.Total != total || len(piece.Data) == 0 && row.Have < total {
+			return errors.New("it is not there")
+		}
+		if row, err = b.n.store.AddPart(ownerMesh, ref.SHA256, row.Have, piece.Data); err != nil {
+			return err
+		}
+		if row.Have == total {
+			return b.complete(ctx, ref.SHA256)
+		}
 	}
-	return err
 }
 
-// blobReader reads a blob piece by piece from a peer's stream.
-type blobReader struct {
-	stream io.Writer
-	in     *bufio.Reader
-	ref    protocol.BlobRef
-	at     int64
-	piece  []byte
+// complete makes the fetched content that of its hash. The node needs no mark of having fetched it.
+func (b *blobs) complete(ctx context.Context, sha string) error {
+	if _, err := b.n.store.FinishPart(ctx, ownerMesh, sha); err != nil {
+		return err
+	}
+	return b.n.store.DropPart(ownerMesh, sha)
 }
 
-func (r *blobReader) Read(p []byte) (int, error) {
-	for len(r.piece) == 0 {
-		if r.at >= r.ref.Bytes && r.at > 0 || r.ref.Bytes == 0 {
-			return 0, io.EOF
-		}
-		ask, err := meshwire.Encode(meshwire.BlobGet{SHA256: r.ref.SHA256, Offset: r.at, Length: protocol.BlobChunkBytes})
-		if err != nil {
-			return 0, err
-		}
-		if _, err := r.stream.Write(ask); err != nil {
-			return 0, err
-		}
-		f, _, err := meshwire.ReadFrame(r.in, protocol.MeshFrameBytesMax)
-		if err != nil {
-			return 0, err
-		}
-		data, ok := f.(meshwire.BlobData)
-		if !ok || data.SHA256 != r.ref.SHA256 || data.Offset != r.at {
-			return 0, errors.New("the answer is about something else")
-		}
-		if data.Missing || len(data.Data) == 0 {
-			return 0, errors.New("it is not there")
-		}
-		r.piece = data.Data
-		r.at += int64(len(data.Data))
+// askPiece asks a peer for the next piece.
+func askPiece(out io.Writer, in *bufio.Reader, sha string, at int64) (meshwire.BlobData, error) {
+	var none meshwire.BlobData
+	ask, err := meshwire.Encode(meshwire.BlobGet{SHA256: sha, Offset: at, Length: protocol.BlobChunkBytes})
+	if err != nil {
+		return none, err
 	}
-	n := copy(p, r.piece)
-	r.piece = r.piece[n:]
-	return n, nil
+	if _, err := out.Write(ask); err != nil {
+		return none, err
+	}
+	f, _, err := meshwire.ReadFrame(in, protocol.MeshFrameBytesMax)
+	if err != nil {
+		return none, err
+	}
+	data, ok := f.(meshwire.BlobData)
+	if !ok || data.SHA256 != sha || data.Offset != at {
+		return none, errors.New("the answer is about something else")
+	}
+	if data.Missing {
+		return none, errors.New("it is not there")
+	}
+	return data, nil
 }
 
 // serve answers a peer's questions for blobs until it ends the stream.

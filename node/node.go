@@ -57,6 +57,7 @@ type Node struct {
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk        diskGauge
+	uploads     sync.Mutex // held while a client's upload is counted and entered
 }
 
 var _ web.Backend = (*Node)(nil)

@@ -55,10 +55,14 @@ func (l *loop) out(o hub.Out) {
 	}
 }
 
-// deliver writes a message to a socket and notes its place, so that the pong behind it tells that it was read.
+// deliver writes a message to a socket, behind what is on its way there.
 func (l *loop) deliver(o hub.Deliver) {
 	s := l.sockets[o.Conn]
 	if s == nil {
+		return
+	}
+	if s.feed.reading {
+		s.feed.behind = append(s.feed.behind, o)
 		return
 	}
 	env, wall := o.Env, l.now.UnixMilli()
@@ -77,29 +81,16 @@ func (l *loop) deliver(o hub.Deliver) {
 		renamed.To = s.as.Agent
 		env = &renamed
 	}
-	if env.ValueBlob != nil {
-		whole := *env
-		if err := l.n.fill(&whole); err != nil {
-			l.log.Error("value not readable", "err", err)
-			return
-		}
-		env = &whole
-	}
 	if env.Room != "" { // one record for all; each copy says for whom it is
 		copied := *env
 		copied.To = o.To
 		env = &copied
 	}
-	seq, ok := s.conn.SendCounted(asterism.AppendDelivery(make([]byte, 0, len(env.Value)+384), env, wall))
-	if !ok {
+	if env.ValueBlob != nil {
+		l.large(s, o, env, wall)
 		return
 	}
-	s.sent = append(s.sent, sentFrame{seq, o.Ref})
-	if o.Try > 1 {
-		l.n.health.redelivered()
-	}
-	s.conn.Probe()
-	l.meet(s, env.From)
+	l.deliverFrame(s, o, env, asterism.AppendDelivery(make([]byte, 0, len(env.Value)+384), env, wall))
 }
 
 // copy shows a message to boards and pages.

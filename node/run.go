@@ -282,6 +282,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("bridge", n.bridge.Run)
 	add("health", n.sampleHealth)
 	add("state document", n.watchState)
+	add("attachments", n.sweeping)
 	if n.runner != nil {
 		if err := n.startRunner(); err != nil {
 			endLoop()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -38,6 +37,7 @@ type socket struct {
 
 	// Owned by the loop.
 	sent []sentFrame // deliveries whose reading is not confirmed, in order
+	feed feed        // deliveries that wait for a large one
 	seen bool        // it was given a roster, so it gets the next ones
 	as   *hub.Attach // once it is an agent
 
@@ -235,6 +235,9 @@ func (s *socket) pass(f *asterism.Frame) {
 	case keyVerbs[name] != nil:
 		s.keyVerb(f, name)
 		return
+	case artifactVerbs[name] != nil:
+		s.artifact(f, name)
+		return
 	case name == "RequestChannelHistory":
 		s.channelHistory(f, sender)
 		return
@@ -277,40 +280,6 @@ func (s *socket) live(f *asterism.Frame) {
 			to = ""
 		}
 		l.core.Step(l.now, hub.SayLive{Conn: s.id, As: env.From, To: to, Frame: frame})
-	})
-}
-
-func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
-	env, no := f.Envelope(sender, newID())
-	if no == nil {
-		no = s.n.full()
-	}
-	if no != nil {
-		s.refuse(f, no)
-		return
-	}
-	if err := s.n.spill(s.n.ctx, &env); errors.As(err, &no) {
-		s.refuse(f, no)
-		return
-	} else if err != nil {
-		s.n.log.Error("large value not kept", "err", err)
-		s.refuse(f, protocol.Refuse(protocol.CodeDiskFull, "the value could not be stored", "send it again later"))
-		return
-	}
-	l := s.n.loop
-	_ = l.post(s.n.ctx, func() {
-		if s.gone {
-			return
-		}
-		token := l.expect(func(t hub.Told) {
-			if t.Repeat {
-				l.repeatAck(s, t)
-			}
-			if t.Refusal == nil {
-				l.meet(s, env.To)
-			}
-		})
-		l.core.Step(l.now, l.said(hub.Say{Conn: s.id, As: sender.ID, Env: env, Token: token}))
 	})
 }
 

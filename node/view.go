@@ -66,16 +66,17 @@ func shortOf(e *protocol.Envelope) string {
 	return "m-" + protocol.ShortID(e.ID)
 }
 
-// textOf is the headline of a message, read from its blob where the value is one.
+// textOf is the headline of a message, read from the beginning of its blob where the value is one.
 func (n *Node) textOf(e *protocol.Envelope) string {
 	if e.ValueBlob == nil {
 		return e.Text(protocol.ShortTextBytesMax)
 	}
-	whole := *e
-	if err := n.fill(&whole); err != nil {
+	r, _, err := n.store.OpenBlob(e.ValueBlob.SHA256)
+	if err != nil {
 		return ""
 	}
-	return whole.Text(protocol.ShortTextBytesMax)
+	defer r.Close()
+	return headline(r)
 }
 
 // fill reads a value that is kept as a blob.
@@ -273,6 +274,26 @@ func (n *Node) PutBlob(ctx context.Context, r io.Reader, want string) (protocol.
 		err = protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here. Nothing is lost", "Free space or raise store.bytes_max, and send it again")
 	}
 	return ref, err
+}
+
+// Attachment implements web.Blobs: content for the message that names it, never for its hash alone.
+func (n *Node) Attachment(_ context.Context, id, sha256 string) (io.ReadSeekCloser, protocol.BlobRef, error) {
+	m, err := n.resolve(id)
+	if err != nil {
+		return nil, protocol.BlobRef{}, err
+	}
+	for _, ref := range m.Envelope.AllBlobs() {
+		if ref.SHA256 != sha256 {
+			continue
+		}
+		r, total, err := n.store.OpenBlob(sha256)
+		if errors.Is(err, journal.ErrNoBlob) {
+			err = protocol.Refuse(protocol.CodeUnknownID, "the content of this attachment was lost on the way here", "")
+		}
+		ref.Bytes = total
+		return r, ref, err
+	}
+	return nil, protocol.BlobRef{}, protocol.Refuse(protocol.CodeUnknownID, "that message has no such attachment", "aster show lists them")
 }
 
 // OpenBlob implements web.Blobs.

@@ -74,6 +74,8 @@ var catalogue = func() map[Intent]IntentInfo {
 		rows(ClassTransport, Dropped, false, false, false, AckProcessed, "AckCumulative", "AckPolicyUpdate"),
 		rows(ClassTransport, Dropped, false, false, true, Ack),
 		rows(ClassTransport, Dropped, true, true, true, "RelayUnreachable"),
+		rows(ClassTransport, Dropped, false, false, false, "ArtifactOffer", "ArtifactPut", "ArtifactGet"),
+		rows(ClassTransport, Dropped, false, false, true, "ArtifactState", "ArtifactPiece"),
 		rows(ClassProbe, Kept, true, false, false, Ping, Pong),
 		rows(ClassLiveness, Dropped, false, false, false, "Heartbeat", "PersistentAdapterSmoke"),
 		rows(ClassLiveness, Live, false, false, false, "Typing"),

@@ -121,6 +121,12 @@ type Blobs interface {
 	// PutBlob stores what r gives, at most protocol.BlobBytesMax bytes (the reader ends with an error beyond). want, if
 	// not empty, is the hex SHA-256 that it must have; otherwise nothing is kept and a bad-frame refusal says so.
 	PutBlob(ctx context.Context, r io.Reader, want string) (protocol.BlobRef, error)
+	// PutPart stores the next piece of content of a size and hash, which begins at offset; what does not continue what is
+	// here is refused. A piece of nothing asks how far it is.
+	PutPart(ctx context.Context, sha256 string, offset, total int64, r io.Reader) (api.Upload, error)
+	// Attachment returns content of the message that names it, with what the message says of it and its size in bytes; the
+	// caller closes it.
+	Attachment(ctx context.Context, msg, sha256 string) (io.ReadSeekCloser, protocol.BlobRef, error)
 	// OpenBlob returns the content and its size in bytes; the caller closes it.
 	OpenBlob(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
 }

@@ -30,7 +30,11 @@
 //	POST leave                                                       T
 //	POST agents/{id}/forget, agents/{id}/rename                      T    rename takes api.RenameRequest; api.Agent
 //	PUT  blobs?name=&mime=&sha256=, blobs/{sha256}                   T    any bytes, at most 64 MiB; protocol.BlobRef
-//	GET  blobs/{sha256}                                              S+T  always an attachment of application/octet-stream
+//	PUT  blobs/{sha256} with Content-Range: bytes A-B/SIZE           T    a piece; 202 and api.Upload until it is whole; "bytes */SIZE"
+//	                                                                      without a body asks how far it is
+//	GET  messages/{id}/attachments/{sha256}                          S+T  what that message names, always as bytes to save; Range and
+//	                                                                      If-None-Match hold
+//	GET  blobs/{sha256}                                              T    the same for a hash alone
 //	POST board-link                                                  T    {"url"}: opens the board once, within 10 minutes
 //	POST down                                                        T    202; the node stops after answering
 //

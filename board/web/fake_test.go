@@ -33,6 +33,8 @@ type fake struct {
 	inboxes  []api.InboxItem
 	inboxErr error
 	calls    []string
+	parts    map[string][]byte
+	named    map[string]protocol.BlobRef // message/hash → what the message says
 	blobs    map[string][]byte
 	stateDoc []byte
 	silent   bool // Status does not answer
@@ -350,6 +352,37 @@ func (f *fake) PutBlob(_ context.Context, r io.Reader, want string) (protocol.Bl
 	defer f.mu.Unlock()
 	f.blobs[got] = data
 	return protocol.BlobRef{SHA256: got, Bytes: int64(len(data))}, nil
+}
+
+func (f *fake) PutPart(ctx context.Context, sha string, offset, total int64, r io.Reader) (api.Upload, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return api.Upload{}, fmt.Errorf("store piece: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.parts == nil {
+		f.parts = map[string][]byte{}
+	}
+	if len(data) > 0 && offset != int64(len(f.parts[sha])) {
+		return api.Upload{}, protocol.Refuse("chunk-out-of-range", "it does not follow", "")
+	}
+	f.parts[sha] = append(f.parts[sha], data...)
+	have := int64(len(f.parts[sha]))
+	if have == total {
+		f.blobs[sha] = f.parts[sha]
+	}
+	return api.Upload{SHA256: sha, Bytes: total, Have: have, Complete: have == total}, nil
+}
+
+func (f *fake) Attachment(_ context.Context, msg, sha string) (io.ReadSeekCloser, protocol.BlobRef, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ref, ok := f.named[msg+"/"+sha]
+	if !ok {
+		return nil, ref, protocol.Refuse(protocol.CodeUnknownID, "that message has no such attachment", "")
+	}
+	return closer{bytes.NewReader(f.blobs[sha])}, ref, nil
 }
 
 type closer struct{ *bytes.Reader }

@@ -58,6 +58,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/asks", who: signedIn, handle: s.asks},
 		{method: "GET", path: v1 + "/health", who: signedIn, handle: s.health},
 		{method: "GET", path: v1 + "/rooms", who: signedIn, handle: s.rooms},
+		{method: "GET", path: v1 + "/messages/{id}/attachments/{sha256}", who: signedIn, handle: s.attachment},
 		{method: "GET", path: v1 + "/search", who: signedIn, handle: s.search},
 		{method: "GET", path: v1 + "/tail", who: signedIn, handle: s.tail},
 		{method: "GET", path: v1 + "/tasks", who: signedIn, handle: s.tasks},
@@ -82,7 +83,7 @@ func (s *Server) table() []route {
 		{method: "POST", path: v1 + "/agents/{id}/rename", who: ownerOnly, handle: s.renameAgent},
 		{method: "PUT", path: v1 + "/blobs", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
 		{method: "PUT", path: v1 + "/blobs/{sha256}", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
-		{method: "GET", path: v1 + "/blobs/{sha256}", who: signedIn, handle: s.blob},
+		{method: "GET", path: v1 + "/blobs/{sha256}", who: ownerOnly, handle: s.blob},
 		{method: "POST", path: v1 + "/board-link", who: ownerOnly, handle: s.boardLink},
 		{method: "POST", path: v1 + "/down", who: ownerOnly, handle: s.down},
 

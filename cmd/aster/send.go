@@ -18,6 +18,7 @@ const tierWait = time.Minute
 
 type sendOptions struct {
 	to, from, intent, value, wait, re string
+	attach                            []string
 	noWake                            bool
 	timeout                           time.Duration
 }
@@ -36,6 +37,7 @@ func sendCommand(a *app) *cobra.Command {
 	f.StringVar(&o.value, "value", "", `whole value as JSON, or "-" to read it from stdin, instead of TEXT`)
 	f.StringVar(&o.re, "re", "", "whole id of the message that this one answers")
 	f.BoolVar(&o.noWake, "no-wake", false, "leave the recipient asleep")
+	f.StringArrayVar(&o.attach, "attach", nil, "file that goes along; once for each")
 	f.StringVar(&o.wait, "wait", "", "return only at this tier: logged, replicated, persisted or processed")
 	f.DurationVar(&o.timeout, "timeout", tierWait, "how long --wait waits")
 	return cmd
@@ -48,7 +50,7 @@ func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 	if o.wait != "" && !protocol.KnownTier(protocol.Tier(o.wait)) {
 		return usage("--wait %s: a tier is logged, replicated, persisted or processed", o.wait)
 	}
-	value, err := a.value(o.value, args)
+	value, err := a.value(o.value, args, len(o.attach) > 0)
 	if err != nil {
 		return err
 	}
@@ -57,9 +59,13 @@ func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 		return err
 	}
 	defer c.Close()
+	blobs, err := a.attach(ctx, c, o.attach)
+	if err != nil {
+		return err
+	}
 	got, err := c.Send(ctx, api.SendRequest{
 		From: protocol.AgentID(o.from), To: protocol.AgentID(o.to), Intent: protocol.Intent(o.intent),
-		Value: value, Re: protocol.MsgID(o.re), NoWake: o.noWake,
+		Value: value, Re: protocol.MsgID(o.re), NoWake: o.noWake, Blobs: blobs,
 	})
 	if err != nil {
 		return err
@@ -75,9 +81,11 @@ func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 	return late
 }
 
-// value is the message's value: --value as it stands, or {"text": TEXT}.
-func (a *app) value(flag string, args []string) (json.RawMessage, error) {
+// value is the message's value: --value as it stands, or {"text": TEXT}; with files beside it it may be empty.
+func (a *app) value(flag string, args []string, files bool) (json.RawMessage, error) {
 	switch {
+	case flag == "" && len(args) == 0 && files:
+		return json.RawMessage("{}"), nil
 	case flag != "" && len(args) > 0:
 		return nil, usage("give TEXT or --value, not both")
 	case flag == "" && len(args) == 0:

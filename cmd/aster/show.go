@@ -12,7 +12,8 @@ import (
 )
 
 func showCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var dir string
+	cmd := &cobra.Command{
 		Use: "show ID", Short: "One message with its receipts and its route", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.node()
@@ -24,16 +25,24 @@ func showCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if dir != "" {
+				return a.saveAttachments(cmd.Context(), c, m, dir)
+			}
 			if a.json {
 				return a.emit(m)
 			}
 			table(a.stdout, messageRows(m)...)
+			if attached(m.Envelope) > 0 {
+				a.talk("to have what is attached: aster show %s --save DIR", idOf(m.Envelope.Intent, m.Short))
+			}
 			if body := bodyText(m.Envelope); body != "" {
 				a.say("\n%s", cleanBlock(body))
 			}
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&dir, "save", "", "folder to put what is attached into, instead of showing")
+	return cmd
 }
 
 func messageRows(m api.Message) [][]string {

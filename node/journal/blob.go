@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -94,12 +95,25 @@ func (j *Journal) putBlob(ctx context.Context, r io.Reader, want string) (ref pr
 		return ref, fmt.Errorf("%w: it is %s", ErrHash, sum)
 	}
 	ref = protocol.BlobRef{SHA256: sum, Bytes: n}
-	path, _ := j.blobPath(sum)
-	if fi, statErr := os.Lstat(path); statErr == nil && fi.Size() == n {
-		return ref, errors.Join(f.Close(), os.Remove(tmp))
-	}
 	if err = errors.Join(f.Sync(), f.Close()); err != nil {
 		return ref, err
+	}
+	fresh, err := j.place(tmp, sum, n)
+	if fresh {
+		j.blobBytes.Add(n)
+	}
+	return ref, err
+}
+
+// place moves a whole, synced file to where content of its hash lives. What is there already stays, as new as if it had
+// come now; fresh: nothing was. The sweep of what no record names stands aside meanwhile.
+func (j *Journal) place(file, sha string, bytes int64) (fresh bool, err error) {
+	j.blobMu.Lock()
+	defer j.blobMu.Unlock()
+	path, _ := j.blobPath(sha)
+	if fi, statErr := os.Lstat(path); statErr == nil && fi.Size() == bytes {
+		now := time.Now()
+		return false, errors.Join(os.Chtimes(path, now, now), os.Remove(file))
 	}
 	dir := filepath.Dir(path)
 	if err = os.Mkdir(dir, 0o700); err == nil {
@@ -108,13 +122,24 @@ func (j *Journal) putBlob(ctx context.Context, r io.Reader, want string) (ref pr
 		err = nil
 	}
 	if err != nil {
-		return ref, err
+		return false, err
 	}
-	if err = os.Rename(tmp, path); err != nil {
-		return ref, err
+	if err = os.Rename(file, path); err != nil {
+		return false, err
 	}
-	j.blobBytes.Add(n)
-	return ref, syncDir(dir)
+	return true, syncDir(dir)
+}
+
+// KeepBlob is HasBlob for whoever is about to write a record that names the content: no sweep takes it for a day.
+func (j *Journal) KeepBlob(sha string) bool {
+	j.blobMu.Lock()
+	defer j.blobMu.Unlock()
+	if !j.HasBlob(sha) {
+		return false
+	}
+	path, _ := j.blobPath(sha)
+	now := time.Now()
+	return os.Chtimes(path, now, now) == nil
 }
 
 // patientReader ends a copy when its context does.
@@ -179,7 +204,7 @@ func (j *Journal) countBlobs() error {
 		return err
 	})
 	j.blobBytes.Store(sum)
-	return err
+	return errors.Join(err, j.loadParts())
 }
 
 // blobPaths lists the content that is there.

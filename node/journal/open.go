@@ -104,6 +104,10 @@ type Journal struct {
 
 	search searchIndex
 
+	blobMu  sync.Mutex // held while content gets its name, is kept, or is swept
+	parts   parts
+	orphans orphans
+
 	// Guarded by wmu: the writer's connection. Held across I/O on purpose: it is the queue of writers.
 	wmu        sync.Mutex
 	writer     *conn

@@ -6,6 +6,14 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 )
 
+// Upload is how far content has come that is given in pieces.
+type Upload struct {
+	SHA256   string `json:"sha256"`
+	Bytes    int64  `json:"bytes"`
+	Have     int64  `json:"have"` // bytes from its beginning: where to go on
+	Complete bool   `json:"complete"`
+}
+
 // Prefix stands before every path of the API.
 const Prefix = "/api/v1"
 

@@ -76,11 +76,12 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // request is one call. Its path elements are escaped here.
 type request struct {
-	method string
-	path   []string
-	query  url.Values
-	body   io.Reader
-	kind   string // content type of body
+	method  string
+	path    []string
+	query   url.Values
+	body    io.Reader
+	kind    string // content type of body
+	content string // Content-Range of body
 }
 
 // open sends r and returns the body of a 2xx answer; the caller closes it.
@@ -99,6 +100,9 @@ func (c *Client) open(ctx context.Context, r request) (io.ReadCloser, error) {
 	req.Header.Set("Authorization", "Bearer "+c.node.Token)
 	if r.kind != "" {
 		req.Header.Set("Content-Type", r.kind)
+	}
+	if r.content != "" {
+		req.Header.Set("Content-Range", r.content)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

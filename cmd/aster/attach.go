@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/aster-mesh/aster/cmd/aster/internal/client"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// attach gives files to the node. A person sees how far each is; a pipe nothing.
+func (a *app) attach(ctx context.Context, c *client.Client, files []string) (out []protocol.BlobRef, err error) {
+	for _, path := range files {
+		ref, err := a.attachOne(ctx, c, path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ref)
+	}
+	return out, nil
+}
+
+func (a *app) attachOne(ctx context.Context, c *client.Client, path string) (protocol.BlobRef, error) {
+	var none protocol.BlobRef
+	f, err := os.Open(path)
+	if err != nil {
+		return none, usage("--attach: %s", err)
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return none, usage("--attach %s: only a file can go along, not a folder or device", clean(path))
+	}
+	name := filepath.Base(path)
+	var progress func(have, of int64)
+	if onTerminal(a.stderr) {
+		progress = func(have, of int64) {
+			end := ""
+			if have == of {
+				end = "\n"
+			}
+			fmt.Fprintf(a.stderr, "\r%s  %s of %s%s", clean(name), bytesText(have), bytesText(of), end)
+		}
+	}
+	return c.PutFile(ctx, name, mime.TypeByExtension(filepath.Ext(name)), f, progress)
+}
+
+// attached counts what can be saved: the value of a large message is shown, not saved.
+func attached(e protocol.Envelope) int { return len(e.Blobs) }
+
+// saved is one line of show --save --json.
+type saved struct {
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// saveAttachments puts what a message has into a folder, under names that its sender cannot make anything else of, and
+// never over a file that is there.
+func (a *app) saveAttachments(ctx context.Context, c *client.Client, m api.Message, dir string) error {
+	if attached(m.Envelope) == 0 {
+		return failed("%s has nothing attached", idOf(m.Envelope.Intent, m.Short))
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	for i, b := range m.Envelope.Blobs {
+		content, err := c.Attachment(ctx, string(m.Envelope.ID), b.SHA256)
+		if err != nil {
+			return err
+		}
+		path, err := saveAs(dir, fileName(b.Name, i), b.SHA256, content)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if err := a.emit(saved{path, b.Bytes, b.SHA256}); err != nil {
+				return err
+			}
+			continue
+		}
+		a.say("%s  %s", clean(path), bytesText(b.Bytes))
+	}
+	return nil
+}
+
+// saveAs writes content under name, or name-2, … where that is taken; what is not of its hash does not stay.
+func saveAs(dir, name, sha string, content io.ReadCloser) (path string, err error) {
+	defer content.Close()
+	var f *os.File
+	ending := filepath.Ext(name)
+	for n := 1; ; n++ {
+		path = filepath.Join(dir, name)
+		if n > 1 {
+			path = filepath.Join(dir, strings.TrimSuffix(name, ending)+"-"+strconv.Itoa(n)+ending)
+		}
+		f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if !errors.Is(err, fs.ErrExist) || n == 1000 {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("save attachment: %w", err)
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(content, protocol.BlobBytesMax+1))
+	err = errors.Join(err, f.Close())
+	if err == nil && hex.EncodeToString(h.Sum(nil)) != sha {
+		err = errors.New("what came is not what was sent")
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("save attachment: %w", err), os.Remove(path))
+	}
+	return path, nil
+}
+
+// fileName makes a name in one folder of a sender's name: its last part, without what cannot be seen, what a shell or a
+// file system takes for more, a dot in front, or a name that Windows keeps for a device.
+func fileName(name string, index int) string {
+	name = name[strings.LastIndexAny(name, `/\\:`)+1:]
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\"<>|?*%;`$&!", r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	name = strings.Trim(name, " .-~")
+	for len(name) > 120 {
+		ending := filepath.Ext(name)
+		if len(ending) > 20 {
+			ending = ""
+		}
+		name = strings.TrimSuffix(protocol.CutText(strings.TrimSuffix(name, ending), 100), "…") + ending
+	}
+	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
+	device := stem == "CON" || stem == "PRN" || stem == "AUX" || stem == "NUL" || len(stem) == 4 && (stem[:3] == "COM" || stem[:3] == "LPT")
+	if name == "" || device {
+		name = "attachment-" + strconv.Itoa(index+1) + "-" + name
+	}
+	return strings.TrimSuffix(name, "-")
+}
