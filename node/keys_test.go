@@ -194,8 +194,8 @@ func TestKeyIsBoundToItsFirstAgent(t *testing.T) {
 	r.joinWith(t, k.Key, "partner")
 	for _, id := range []string{"trusted-partner", "worker", "main-agent"} {
 		thief := r.come(t, "?key="+k.Key)
-		thief.hello(t, id) // both frames are written without waiting
-		thief.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "worker", "msgId": "stolen-" + id, "value": map[string]any{}})
+		thief.hello(t, id)                                                                                                            // both frames are written without waiting
+		thief.conn.Send([]byte(`{"type":"CUSTOM","name":"Request","targetAgentId":"worker","msgId":"stolen-` + id + `","value":{}}`)) // it may be closed by now
 		code, reason, before := thief.close(t)
 		if code != 4403 || reason != protocol.CodeIdentityMismatch {
 			t.Errorf("as %s: closed with %d %q", id, code, reason)

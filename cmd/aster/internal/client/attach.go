@@ -9,7 +9,6 @@ import (
 	"net/url"
 
 	"github.com/aster-mesh/aster/protocol"
-	"github.com/aster-mesh/aster/protocol/api"
 )
 
 // pieceBytes is what one request of PutFile carries: at most so much is sent again after a cut.
@@ -32,12 +31,14 @@ func (c *Client) PutFile(ctx context.Context, name, mime string, f io.ReadSeeker
 	set(q, "mime", mime)
 	put := func(content string, body io.Reader) (have int64, whole bool, err error) {
 		var got struct {
-			api.Upload
-			protocol.BlobRef
+			Have *int64 `json:"have"` // of api.Upload: there is more to come
 		}
 		r := request{method: "PUT", path: []string{"blobs", sum}, query: q, body: body, kind: "application/octet-stream", content: content}
 		err = c.call(ctx, r, nil, &got)
-		return got.Have, err == nil && got.Have == 0 && got.BlobRef.SHA256 != "", err
+		if err != nil || got.Have == nil {
+			return total, err == nil, err
+		}
+		return *got.Have, false, nil
 	}
 	have, whole, err := put(fmt.Sprintf("bytes */%d", total), nil)
 	for err == nil && !whole {
