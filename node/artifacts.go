@@ -178,6 +178,22 @@ func seenBy(m *journal.Message, me protocol.AgentID) bool {
 	return roles.MaySeeRecord(roles.Viewer{Agent: me}, &rec, &m.Envelope)
 }
 
+// prepare puts on the disk what a message needs there before it reaches the loop. If it is refused after that, what no
+// other record names is swept.
+func (s *socket) prepare(env *protocol.Envelope) error {
+	if err := s.bind(env); err != nil {
+		return err
+	}
+	return s.n.spill(s.n.ctx, env)
+}
+
+// given notes that a message was taken: what it names does not count against its giver any more.
+func (l *loop) given(owner string, env *protocol.Envelope) {
+	for _, b := range env.Blobs {
+		l.store.SentPart(owner, b.SHA256)
+	}
+}
+
 // bind makes of what a value names as lying here (source "hub") the attachments of its message. Its sender must have given
 // them, or name the message by which it has them: a hash alone gives nothing away.
 func (s *socket) bind(env *protocol.Envelope) error {

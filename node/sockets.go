@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -280,6 +281,41 @@ func (s *socket) live(f *asterism.Frame) {
 			to = ""
 		}
 		l.core.Step(l.now, hub.SayLive{Conn: s.id, As: env.From, To: to, Frame: frame})
+	})
+}
+
+func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
+	env, no := f.Envelope(sender, newID())
+	if no == nil {
+		no = s.n.full()
+	}
+	if no != nil {
+		s.refuse(f, no)
+		return
+	}
+	if err := s.prepare(&env); errors.As(err, &no) {
+		s.refuse(f, no)
+		return
+	} else if err != nil {
+		s.n.log.Error("large value not kept", "err", err)
+		s.refuse(f, protocol.Refuse(protocol.CodeDiskFull, "the value could not be stored", "send it again later"))
+		return
+	}
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() {
+		if s.gone {
+			return
+		}
+		token := l.expect(func(t hub.Told) {
+			if t.Repeat {
+				l.repeatAck(s, t)
+			}
+			if t.Refusal == nil {
+				l.meet(s, env.To)
+				l.given(giverOf(sender.ID), &env)
+			}
+		})
+		l.core.Step(l.now, l.said(hub.Say{Conn: s.id, As: sender.ID, Env: env, Token: token}))
 	})
 }
 
