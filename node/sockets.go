@@ -342,27 +342,6 @@ func (s *socket) acked(f *asterism.Frame, sender asterism.Sender) {
 	})
 }
 
-// onRead notes that the peer has read what was delivered up to seq. It runs in the read loop.
-func (s *socket) onRead(seq uint64) {
-	s.read.Store(seq)
-	if s.told.CompareAndSwap(false, true) {
-		_ = s.n.loop.post(s.n.ctx, func() { s.n.loop.taken(s) })
-	}
-}
-
-func (l *loop) taken(s *socket) {
-	s.told.Store(false)
-	upto := s.read.Load()
-	var refs []hub.Ref
-	for len(s.sent) > 0 && s.sent[0].seq <= upto {
-		refs = append(refs, s.sent[0].ref)
-		s.sent = s.sent[1:]
-	}
-	if len(refs) > 0 {
-		l.core.Step(l.now, hub.Taken{Conn: s.id, Refs: refs})
-	}
-}
-
 // holder is the agent whose HELLO holds, or "". Call it in the loop: the session itself belongs to the read loop.
 func (s *socket) holder() protocol.AgentID {
 	if s.as == nil {
