@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,9 +83,10 @@ const mainHere = "agent = \"main-agent\"\n"
 // did is one line of a client.
 type did struct {
 	Did, Role, From, RoomID, Text, Speaker, Why string
-	Keyed                                       bool
+	Keyed, Complete                             bool
 	Labels                                      []string
-	Code, Shown                                 int
+	Name                                        string
+	Code, Shown, Bytes, Began                   int
 	MsgID                                       protocol.MsgID
 }
 
@@ -156,8 +159,8 @@ func (f *foreign) tell(line string) {
 
 // TestClientsOfOtherLanguages: small clients written from the wire contract alone join with a key, take a task and report,
 // acknowledge, speak in a room, ask a person, come back, and are out within a second when their key is revoked; at the
-// node of main, and at another one. Attachments in chunks are not among it: no node serves them yet. Guards: B17, B21,
-// KB5, KF11.
+// node of main, and at another one. Each takes an attachment of 20 MiB and gives one, cut off in the middle. Guards: B17,
+// B21, B50, KB5, KF11.
 func TestClientsOfOtherLanguages(t *testing.T) {
 	for _, names := range [][]string{{"devbox"}, {"devbox", "mac-mini"}} {
 		t.Run(fmt.Sprintf("%d nodes", len(names)), func(t *testing.T) {
@@ -205,6 +208,8 @@ func wholeLife(t *testing.T, l language, nodes []*node) {
 		t.Errorf("the task came from %q", d.From)
 	}
 
+	attachments(t, home, f, id)
+
 	room := f.next("room").RoomID
 	atBoard.hears("the client's words in the room", func(h heard) bool {
 		return h.RoomID == room && h.AgentID == protocol.AgentID(id) && strings.Contains(string(h.Value), id+" in the room")
@@ -243,6 +248,36 @@ func wholeLife(t *testing.T, l language, nodes []*node) {
 	}
 	if err := <-f.ended; err != nil {
 		t.Errorf("the client: %v\n%s", err, f.said.String())
+	}
+}
+
+// attachments sends a client 20 MiB and takes them back, the other way round.
+func attachments(t *testing.T, home *node, f *foreign, id string) {
+	t.Helper()
+	const size = 20 << 20
+	data := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(len(id))}).Read(data)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "big.bin")
+	must(t, os.WriteFile(file, data, 0o600))
+	home.ok("send", "--from", "main-agent", "--to", id, "--attach", file, "here it is")
+	if d := f.next("fetched"); d.Bytes != size || d.Name != "big.bin" {
+		t.Errorf("the client has %+v", d)
+	}
+	f.next("hello")
+	gave := f.next("gave")
+	if gave.Began != 30 || !gave.Complete {
+		t.Errorf("after the cut: %+v", gave)
+	}
+	eventually(t, patience, "the report is at "+home.name, func() (bool, string) {
+		r := home.run("show", string(gave.MsgID), "--save", filepath.Join(dir, "back"))
+		return r.code == 0, r.String()
+	})
+	back, err := os.ReadFile(filepath.Join(dir, "back", "back.bin"))
+	must(t, err)
+	slices.Reverse(data)
+	if !bytes.Equal(back, data) {
+		t.Errorf("%d bytes came back, not those that were given", len(back))
 	}
 }
 

@@ -1,5 +1,6 @@
 // A client written from the wire contract alone: node client.mjs URL ID MAIN all|silent
 // It says what it did as JSON lines and waits where its tester has to act; it trusts nothing but frames.
+import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -54,6 +55,61 @@ class Session {
   }
 }
 
+const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+// ask sends a verb to the hub and takes its answer.
+async function ask(s, name, value) {
+  const id = s.tell(name, value);
+  const f = await s.take((f) => f.value?.re_msgId === id || (f.name === "ServerNotice" && f.value?.msgId === id));
+  if (f.name === "ServerNotice") throw new Error(f.value.text);
+  return f.value;
+}
+
+// fetch takes an attachment at the hub, piece by piece.
+async function fetch(s, f, a) {
+  const pieces = [];
+  for (let i = 0, n = 1; i < n; i++) {
+    const v = await ask(s, "ArtifactGet", { artifact: a.sha256, chunk_index: i, of: f.msgId });
+    n = v.chunk_count;
+    pieces.push(Buffer.from(v.data, "base64"));
+    if (hash(pieces[i]) !== v.sha256) throw new Error(`piece ${i} is damaged`);
+  }
+  const whole = Buffer.concat(pieces);
+  if (hash(whole) !== a.sha256 || whole.length !== a.size) throw new Error("it is not what was named");
+  return whole;
+}
+
+// give puts an attachment to the hub from where it is, and stops before piece upTo.
+async function give(s, bytes, upTo = Infinity) {
+  const artifact = hash(bytes);
+  let state = await ask(s, "ArtifactOffer", { artifact, size: bytes.length });
+  const began = state.have;
+  for (let i = began; i < state.chunk_count && i < upTo; i++) {
+    const piece = bytes.subarray(i * state.chunk_size, (i + 1) * state.chunk_size);
+    const put = { artifact, chunk_index: i, encoding: "base64", data: piece.toString("base64"), sha256: hash(piece) };
+    state = await ask(s, "ArtifactPut", put);
+  }
+  return { began, complete: state.complete, named: { name: "back.bin", mime: "application/x-back", size: bytes.length, sha256: artifact, source: "hub" } };
+}
+
+// attachments takes 20 MiB, and gives them back the other way round over two connections.
+async function attachments(s) {
+  const f = await s.named("Request", (f) => f.value?.attachments);
+  s.ack(f);
+  const whole = await fetch(s, f, f.value.attachments[0]);
+  say("fetched", { bytes: whole.length, name: f.value.attachments[0].name });
+  whole.reverse();
+  await give(s, whole, 30);
+  s.ws.close();
+  await s.closed;
+  s = new Session();
+  await s.hello();
+  const { began, complete, named } = await give(s, whole);
+  const id = s.tell("Report", { summary: "the other way round", attachments: [named], re_msgId: f.msgId }, { targetAgentId: f.agentId });
+  say("gave", { began, complete, msgId: id });
+  return s;
+}
+
 async function all() {
   let s = new Session();
   await s.hello();
@@ -62,6 +118,7 @@ async function all() {
   const report = s.tell("WorkerReport", { unit: "u1", status: "done", summary: "by hand", re_msgId: task.msgId }, { targetAgentId: task.agentId, parentId: task.id });
   await s.named("AckProcessed", (f) => f.value.ackFor === report && f.agentId === task.agentId);
   say("report", { from: task.agentId });
+  s = await attachments(s);
 
   s.tell("RoomCreate", { topic: "plan", participants: [main] });
   const { value: room } = await s.named("RoomCreated");

@@ -3,6 +3,8 @@
 It says what it did as JSON lines and waits where its tester has to act; it trusts nothing but frames.
 """
 import asyncio
+import base64
+import hashlib
 import json
 import sys
 import time
@@ -77,6 +79,74 @@ class Session:
         say("hello", role=info["value"]["role"], keyed=info["value"]["keyed"])
 
 
+def sha(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+async def ask(s, name, value):
+    """Sends a verb to the hub and takes its answer."""
+    me = await s.tell(name, value)
+
+    def mine(f):
+        v = f.get("value")
+        return isinstance(v, dict) and (v.get("re_msgId") == me or f.get("name") == "ServerNotice" and v.get("msgId") == me)
+    while True:
+        for f in s.got:
+            if mine(f):
+                s.got.remove(f)
+                if f["name"] == "ServerNotice":
+                    raise RuntimeError(f["value"]["text"])
+                return f["value"]
+        s.more.clear()
+        await s.more.wait()
+
+
+async def fetch(s, f, a):
+    """Takes an attachment at the hub, piece by piece."""
+    whole, count = b"", 1
+    index = 0
+    while index < count:
+        v = await ask(s, "ArtifactGet", {"artifact": a["sha256"], "chunk_index": index, "of": f["msgId"]})
+        piece, count = base64.b64decode(v["data"]), v["chunk_count"]
+        assert sha(piece) == v["sha256"], f"piece {index} is damaged"
+        whole += piece
+        index += 1
+    assert sha(whole) == a["sha256"] and len(whole) == a["size"], "it is not what was named"
+    return whole
+
+
+async def give(s, data, up_to=1 << 30):
+    """Puts an attachment to the hub from where it is, and stops before piece up_to."""
+    whole = sha(data)
+    state = await ask(s, "ArtifactOffer", {"artifact": whole, "size": len(data)})
+    began, size = state["have"], state["chunk_size"]
+    for i in range(began, min(state["chunk_count"], up_to)):
+        piece = data[i * size:(i + 1) * size]
+        state = await ask(s, "ArtifactPut", {"artifact": whole, "chunk_index": i, "encoding": "base64",
+                                             "data": base64.b64encode(piece).decode(), "sha256": sha(piece)})
+    named = {"name": "back.bin", "mime": "application/x-back", "size": len(data), "sha256": whole, "source": "hub"}
+    return began, state["complete"], named
+
+
+async def attachments(s):
+    """Takes 20 MiB, and gives them back the other way round over two connections."""
+    f = await s.named("Request", lambda f: f["value"].get("attachments"))
+    await s.ack(f)
+    whole = await fetch(s, f, f["value"]["attachments"][0])
+    say("fetched", bytes=len(whole), name=f["value"]["attachments"][0]["name"])
+    whole = whole[::-1]
+    await give(s, whole, 30)
+    await s.ws.close()
+    await s.closed()
+    s = await Session.open()
+    await s.hello()
+    began, complete, named = await give(s, whole)
+    msg_id = await s.tell("Report", {"summary": "the other way round", "attachments": [named], "re_msgId": f["msgId"]},
+                          targetAgentId=f["agentId"])
+    say("gave", began=began, complete=complete, msgId=msg_id)
+    return s
+
+
 async def everything():
     s = await Session.open()
     await s.hello()
@@ -86,6 +156,7 @@ async def everything():
                           targetAgentId=task["agentId"], parentId=task["id"])
     await s.named("AckProcessed", lambda f: f["value"]["ackFor"] == report and f["agentId"] == task["agentId"])
     say("report", **{"from": task["agentId"]})
+    s = await attachments(s)
 
     await s.tell("RoomCreate", {"topic": "plan", "participants": [MAIN]})
     room = (await s.named("RoomCreated"))["value"]["roomId"]
