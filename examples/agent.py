@@ -5,6 +5,8 @@ URL is the board's socket, with ?key= (or peerKey=, upstreamKey=) where you were
 websockets (Debian: python3-websockets). Put your work into work().
 """
 import asyncio
+import base64
+import hashlib
 import json
 import sys
 import time
@@ -15,8 +17,13 @@ import websockets
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  # seconds between attempts
 
 
-async def work(task):
-    return f"looked at: {task}"
+async def work(task, files):
+    """Is given the task and the files that came with it, {name, mime, data} each, and may give files back."""
+    return f"looked at: {task}", files
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 class Agent:
@@ -24,6 +31,7 @@ class Agent:
         self.url, self.me = url, me
         self.seen = {}  # msgIds that were dealt with, oldest first: a board may give a message again
         self.owed = {}  # msgId -> frame that the board has not acknowledged yet
+        self.asked = {}  # msgId -> (frame, what waits for the board's own answer)
         self.tasks = set()
         self.wait = FIRST_WAIT
 
@@ -63,6 +71,37 @@ class Agent:
         self.owed[msg_id] = dict(type="CUSTOM", name=name, targetAgentId=target, msgId=msg_id, value=value, **more)
         await self.send(**self.owed[msg_id])
 
+    async def ask(self, name, value):
+        """Puts a question to the board itself, after a reconnect once more; returns the answer's value."""
+        msg_id, answer = str(uuid.uuid4()), asyncio.get_running_loop().create_future()
+        self.asked[msg_id] = dict(type="CUSTOM", name=name, msgId=msg_id, value=value), answer
+        await self.send(**self.asked[msg_id][0])
+        return await answer
+
+    async def fetch_file(self, f, a):
+        """Takes an attachment of a message from the board, piece by piece."""
+        pieces, count = [], 1
+        while len(pieces) < count:
+            piece = await self.ask("ArtifactGet", {"artifact": a["sha256"], "chunk_index": len(pieces),
+                                                   "of": f["msgId"], "from": f.get("agentId", "")})
+            count = piece["chunk_count"]
+            pieces.append(base64.b64decode(piece["data"]))
+        data = b"".join(pieces)
+        if sha256(data) != a["sha256"]:
+            raise ValueError(f"{a.get('name')} is damaged")
+        return {"name": a.get("name"), "mime": a.get("mime"), "data": data}
+
+    async def give_file(self, file):
+        """Puts a file to the board, from where an earlier attempt was cut off; returns how a message names it."""
+        data, whole = file["data"], sha256(file["data"])
+        state = await self.ask("ArtifactOffer", {"artifact": whole, "size": len(data)})
+        while not state["complete"]:
+            at, size = state["have"], state["chunk_size"]
+            piece = data[at * size:(at + 1) * size]
+            state = await self.ask("ArtifactPut", {"artifact": whole, "chunk_index": at, "encoding": "base64",
+                                                   "data": base64.b64encode(piece).decode(), "sha256": sha256(piece)})
+        return {"name": file["name"], "mime": file["mime"], "size": len(data), "sha256": whole, "source": "hub"}
+
     async def take(self, f):
         name, value = f.get("name"), f.get("value")
         value = value if isinstance(value, dict) else {}
@@ -72,7 +111,7 @@ class Agent:
             # Only this says that the board has taken us; a board that refuses says SERVER_HELLO before.
             self.welcome, self.wait = True, FIRST_WAIT
             print(value["agentId"], "is", value["role"], flush=True)
-            for frame in list(self.owed.values()):
+            for frame in list(self.owed.values()) + [frame for frame, _ in self.asked.values()]:
                 await self.send(**frame)
             return
         if not self.welcome:
@@ -80,8 +119,16 @@ class Agent:
         if name in ("Ack", "AckProcessed"):
             self.owed.pop(value.get("ackFor"), None)
             return
+        if name in ("ArtifactState", "ArtifactPiece"):
+            _, answer = self.asked.pop(value.get("re_msgId"), (None, None))
+            if answer:
+                answer.set_result(value)
+            return
         if name == "ServerNotice" and value.get("kind") == "refused":
             self.owed.pop(value.get("msgId"), None)
+            _, answer = self.asked.pop(value.get("msgId"), (None, None))
+            if answer:
+                answer.set_exception(ValueError(value.get("text")))
             print(value.get("text"), file=sys.stderr)
         if f.get("targetAgentId") != self.me:
             return  # the roster, history
@@ -110,7 +157,9 @@ class Agent:
         print(f["agentId"], "asks:", task, flush=True)
         report = {"unit": value.get("unit") or task[:60], "re_msgId": f["msgId"]}
         try:
-            report.update(status="done", summary=await work(task))
+            here = [a for a in value.get("attachments") or [] if a.get("source") == "hub"]
+            summary, files = await work(task, [await self.fetch_file(f, a) for a in here])
+            report.update(status="done", summary=summary, attachments=[await self.give_file(file) for file in files])
         except Exception as err:  # whatever the work says went wrong is the report
             report.update(status="blocked", summary=str(err))
         await self.tell(f["agentId"], "WorkerReport", report,

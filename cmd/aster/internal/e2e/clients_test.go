@@ -382,6 +382,7 @@ func TestExampleAgentsWork(t *testing.T) {
 			home.up("", "--board", address)
 			f.says(id + " is upstream")
 			work("the second thing")
+			withFile(t, home, f, id)
 			revoke(home, id)
 			select {
 			case err := <-f.ended:
@@ -393,6 +394,35 @@ func TestExampleAgentsWork(t *testing.T) {
 				t.Error("it goes on with a dead key")
 			}
 		})
+	}
+}
+
+// withFile gives an example a file of 20 MiB with its task, which it gives back.
+func withFile(t *testing.T, home *node, f *foreign, id string) {
+	t.Helper()
+	data := bytes.Repeat([]byte("twenty bytes of it. "), 1<<20)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "task.bin")
+	must(t, os.WriteFile(file, data, 0o600))
+	home.ok("send", "--from", "main-agent", "--to", id, "--intent", "Delegate", "--value", `{"task":"the file"}`, "--attach", file)
+	f.says("main-agent asks: the file")
+	var report api.InboxItem
+	eventually(t, patience, "the report with the file", func() (bool, string) {
+		out := home.ok("inbox", "--agent", "main-agent", "--json")
+		for line := range strings.Lines(out) {
+			var it api.InboxItem
+			must(t, json.Unmarshal([]byte(line), &it))
+			if it.From == protocol.AgentID(id) && len(it.Blobs) == 1 {
+				report = it
+			}
+		}
+		return report.MsgID != "", out
+	})
+	home.ok("show", string(report.MsgID), "--save", dir) // beside the first
+	back, err := os.ReadFile(filepath.Join(dir, "task-2.bin"))
+	must(t, err)
+	if !bytes.Equal(back, data) {
+		t.Errorf("%d bytes came back, not those that were given", len(back))
 	}
 }
 
