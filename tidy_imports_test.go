@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"protocol/meshwire": {"protocol"},
 
 	"roles":               {"protocol"},
+	"roles/election":      {"protocol"},
 	"roles/keys":          {"protocol"},
 	"roles/member":        {"protocol"},
 	"roles/room":          {"protocol"},

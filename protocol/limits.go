@@ -107,3 +107,25 @@ const (
 	// OutputTailBytesMax is the tail of a run's output that its report carries as an attachment.
 	OutputTailBytesMax = 64 << 10
 )
+
+// Who is main (DESIGN 5). A successor is there within 10 s of the main's death: MainSilence, at most ElectionSpread, and
+// two rounds of questions even if one of them is in vain.
+const (
+	// BeatEvery is the period of the main's word to the other nodes: five may be lost before anybody doubts it. It
+	// costs 120 bytes a second and node.
+	BeatEvery = time.Second
+	// MainSilence is how long who heard the main gives nobody else a vote.
+	MainSilence = 5 * time.Second
+	// MainLease is how long the main counts on a voter's answer, from when it asked. It is shorter than MainSilence, which
+	// the voter counts from when it was asked, so a main stops before another can be elected, unless one of their clocks
+	// runs a tenth faster than the other.
+	MainLease = 4500 * time.Millisecond
+	// ElectionSpread is how far apart candidates begin, by chance: an exchange between nodes far apart takes 0.3 s.
+	ElectionSpread = 1500 * time.Millisecond
+	// RoundWait is how long a candidate waits for answers, and up to as long again by chance before it asks anew.
+	RoundWait = 600 * time.Millisecond
+	// HandoffWait is how long a main that was asked to hand over may take to be ready (wire 3.7).
+	HandoffWait = 10 * time.Second
+	// VoterAbsence is how long a voter is silent before the main proposes to go on without its vote: longer than a reboot.
+	VoterAbsence = 10 * time.Minute
+)

@@ -1,0 +1,65 @@
+package election
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// ErrBadKept says that bytes are not what Ready.Keep gave.
+var ErrBadKept = errors.New("bad record of votes")
+
+// Voters is a decision on who elects.
+type Voters struct {
+	protocol.Stamp
+	Set []protocol.PeerID `json:"set"` // sorted
+}
+
+// kept is what must outlive a crash: a node that forgot its vote could give a second one.
+type kept struct {
+	Voted  uint64          `json:"voted"` // highest number in which it gave its vote
+	For    protocol.PeerID `json:"for"`
+	Voters Voters          `json:"voters"`
+	// Old are the voters before, while this main has not heard that a majority of them agrees to Voters.
+	Old []protocol.PeerID `json:"old,omitempty"`
+}
+
+func decodeKept(text []byte) (kept, error) {
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil {
+		return kept{}, fmt.Errorf("%w: %w", ErrBadKept, err)
+	}
+	return k, nil
+}
+
+// keep has what is to outlive a crash in the next Ready.
+func (c *Core) keep() { c.ready.Keep = protocol.EncodeBody(c.kept) }
+
+// adopt takes a later decision on who elects.
+func (c *Core) adopt(v Voters) {
+	if len(v.Set) == 0 || v.Stamp.Compare(c.kept.Voters.Stamp) <= 0 {
+		return
+	}
+	set := slices.Clone(v.Set)
+	slices.Sort(set)
+	c.kept.Voters, c.kept.Old = Voters{v.Stamp, slices.Compact(set)}, nil
+	c.keep()
+}
+
+// electors are the voters but those whom a record has ended: they vote no more, so nobody waits for them.
+func (c *Core) electors() []protocol.PeerID { return c.still(c.kept.Voters.Set) }
+
+func (c *Core) still(set []protocol.PeerID) []protocol.PeerID {
+	out := make([]protocol.PeerID, 0, len(set))
+	for _, p := range set {
+		if !c.gone[p] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func majority(n int) int { return n/2 + 1 }
