@@ -59,11 +59,30 @@ type InviteUsedBody struct {
 	Peer   PeerID `json:"peer"`
 }
 
-// TermBody names who is main: terms compare by (Number, Peer).
+// TermBody names who is main: terms compare by (Number, Peer). It is written by whoever takes the office, and again by the
+// same node when it names its main agent later, or another one.
 type TermBody struct {
 	Number uint64  `json:"number"`
 	Peer   PeerID  `json:"peer"`            // the main agent's home
 	Agent  AgentID `json:"agent,omitempty"` // empty until the main agent is named
+	// Prev is the term that this one follows. Cuts name, of each log in which Prev's main decided, the last seq that counts:
+	// the highest that the new main holds. What Prev's main decided in a log not named counts nowhere.
+	Prev   Term              `json:"prev,omitzero"`
+	Cuts   map[string]uint64 `json:"cuts,omitempty"` // LogID.String() → seq
+	Forced bool              `json:"forced,omitempty"`
+	// Ended is the main's last word of its term: it hands over to To, whose main agent is to be ToAgent.
+	Ended   bool    `json:"ended,omitempty"`
+	To      PeerID  `json:"to,omitempty"`
+	ToAgent AgentID `json:"toAgent,omitempty"`
+}
+
+// Term is the term that b speaks of.
+func (b TermBody) Term() Term { return Term{b.Number, b.Peer} }
+
+// VotersBody is a decision of the main on who elects: a majority of those who did before has agreed to it.
+type VotersBody struct {
+	Stamp
+	Voters []PeerID `json:"voters"`
 }
 
 // PresenceBody is presence that has held for PresenceSettles.

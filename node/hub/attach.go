@@ -294,7 +294,7 @@ func (c *Core) firstMain(now time.Time, a *agent, client string) {
 }
 
 func (c *Core) setTerm(in Term) {
-	if in.TermBody == c.term {
+	if in.Number == c.term.Number && in.Peer == c.term.Peer && in.Agent == c.term.Agent {
 		return
 	}
 	c.term = in.TermBody

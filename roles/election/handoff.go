@@ -28,7 +28,7 @@ func (c *Core) Handoff(now protocol.Moment, to protocol.PeerID, agent protocol.A
 	case !slices.Contains(electors, to):
 		return protocol.Refuse(protocol.CodeNotAllowed, "%s has no vote yet", "try again in a few seconds", to.Short())
 	case slices.Contains(missing, to):
-		return protocol.Refuse(protocol.CodeUnreachable, "the main node does not reach %s", "hand over when it is linked: aster peers", to.Short())
+		return protocol.Refuse(protocol.CodeNotAllowed, "the main node does not reach %s", "hand over when it is linked: aster peers", to.Short())
 	case len(electors)-len(missing) < majority(len(electors)):
 		return protocol.Refuse(protocol.CodeNotAllowed, "too few nodes are reachable to elect another main", "aster main show lists them")
 	}
