@@ -2,10 +2,8 @@ package board
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles"
@@ -24,13 +22,25 @@ type Agent struct {
 	Client   string              `json:"client,omitempty"`
 	Since    protocol.HLC        `json:"since"`
 	Was      protocol.AgentID    `json:"was,omitempty"`     // its name before the last rename
+	First    protocol.PeerID     `json:"first,omitempty"`   // the node that bound it first
+	Moves    uint64              `json:"moves,omitempty"`   // how often it has moved to another home
+	Forced   bool                `json:"forced,omitempty"`  // the last time by main's word
+	Homes    []protocol.PeerID   `json:"homes,omitempty"`   // all that it has had, by peer id
 	State    protocol.AgentState `json:"state"`             // the last that settled; the home knows better
 	StateAt  int64               `json:"stateAt,omitempty"` // its author's wall clock, ms
+	At       protocol.HLC        `json:"at"`                // of the word that holds
+	// Guest: a member outside bound it.
+	Guest bool `json:"guest,omitempty"`
+	// Move is what its home has yet to take over; nil when nothing.
+	Move *protocol.MoveBody `json:"move,omitempty"`
 }
 
+// binding is what is known of an agent: the word that holds, and all homes that it had by any word.
 type binding struct {
-	at   pos
-	body protocol.BindBody
+	at      pos
+	body    protocol.BindBody
+	settled bool              // its home has said so itself
+	homes   []protocol.PeerID // sorted; only grows
 }
 
 type presence struct {
@@ -40,21 +50,15 @@ type presence struct {
 }
 
 // bind takes a binding from the agent's own home, and from nobody else. A home says the same in each log that speaks of
-// the agent; its latest word holds.
+// the agent; its latest word holds. Bindings are kept by the home that was the first, which an agent keeps when it moves.
 func (s *State) bind(at pos, body protocol.BindBody) {
 	if body.Home != at.log.Peer || protocol.CheckAgentID(body.Agent) != nil {
 		return
 	}
-	id := protocol.FoldAgentID(body.Agent)
-	if old := s.bindings[id][body.Home]; old != nil && !old.at.before(at) {
-		return
+	if body.First() != body.Home && (body.Moves == 0 || guests(at.log)) || guests(at.log) && body.Moves > 0 {
+		return // nobody came from elsewhere without a move, and to a member outside nobody comes
 	}
-	if s.bindings[id] == nil {
-		s.bindings[id] = map[protocol.PeerID]*binding{}
-	}
-	body.Name = protocol.CutText(body.Name, 4*protocol.AgentNameRunesMax)
-	body.Client = protocol.CutText(body.Client, refBytesMax)
-	s.bindings[id][body.Home] = &binding{at, body}
+	s.claim(at, body, true)
 }
 
 // speaks says whether a log may tell words of an agent: its author has bound it there before. Words of nobody in particular
@@ -71,10 +75,12 @@ func (ls *logState) binds(body protocol.BindBody) {
 	if ls.bound == nil {
 		ls.bound = map[protocol.AgentID]bool{}
 	}
-	if id := protocol.FoldAgentID(body.Agent); body.Forgotten {
-		delete(ls.bound, id)
-	} else {
-		ls.bound[id] = true
+	for _, id := range []protocol.AgentID{body.Agent, body.Called} {
+		if id = protocol.FoldAgentID(id); body.Forgotten {
+			delete(ls.bound, id)
+		} else if id != "" {
+			ls.bound[id] = true
+		}
 	}
 }
 
@@ -96,53 +102,54 @@ func (s *State) present(at pos, wall int64, body protocol.PresenceBody) {
 	}
 }
 
-// names gives every binding in force the id that it is called by: of those that fold alike the first of inForce keeps it,
-// the others get the first free -2, -3, … An id that somebody bound is never given to another, so the result depends on the
-// set of bindings alone.
+// names gives every binding in force the id that it is called by, as every hub does (roles.Called).
 func (s *State) names() map[agentKey]protocol.AgentID {
-	out := map[agentKey]protocol.AgentID{}
-	taken := map[protocol.AgentID]bool{}
-	ids := make([]protocol.AgentID, 0, len(s.bindings))
-	for id := range s.bindings {
-		ids = append(ids, id)
-		taken[id] = true
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		for i, b := range inForce(s.bindings[id]) {
-			name := b.body.Agent
-			for n := 2; i > 0; n++ {
-				if name = suffixed(b.body.Agent, n); !taken[protocol.FoldAgentID(name)] {
-					break
-				}
+	var keys []agentKey
+	var all []roles.Bound
+	for id, homes := range s.bindings {
+		for first, b := range homes {
+			if b.inForce() {
+				keys = append(keys, agentKey{id, first})
+				all = append(all, s.boundOf(b))
 			}
-			taken[protocol.FoldAgentID(name)] = true
-			out[agentKey{id, b.body.Home}] = name
 		}
+	}
+	out := make(map[agentKey]protocol.AgentID, len(keys))
+	for i, name := range roles.Called(all) {
+		out[keys[i]] = name
 	}
 	return out
 }
 
-// inForce lists the bindings of one id that are not withdrawn, the one that keeps the id first: the smallest (since, home),
-// those of members outside behind all others, since they may say any time (decision 012).
-func inForce(homes map[protocol.PeerID]*binding) []*binding {
-	var out []*binding
-	for _, b := range homes {
-		if !b.body.Forgotten && b.body.RenamedTo == "" {
-			out = append(out, b)
+func (s *State) boundOf(b *binding) roles.Bound {
+	bound := roles.Bound{Agent: b.body.Agent, First: b.body.First(), Since: b.body.Since, Guest: b.guest()}
+	if bound.Guest {
+		m, _ := s.roster.Member(bound.First)
+		bound.Admitted = m.Since
+	}
+	return bound
+}
+
+// keeper is the binding of an id that keeps it, or nil.
+func (s *State) keeper(id protocol.AgentID) *binding {
+	var held []*binding
+	var all []roles.Bound
+	for _, b := range s.bindings[id] {
+		if b.inForce() {
+			held = append(held, b)
+			all = append(all, s.boundOf(b))
 		}
 	}
-	slices.SortFunc(out, func(a, b *binding) int {
-		if guest := a.guest(); guest != b.guest() {
-			if guest {
-				return 1
-			}
-			return -1
+	for i, name := range roles.Called(all) {
+		if protocol.FoldAgentID(name) == id {
+			return held[i]
 		}
-		return cmp.Or(cmp.Compare(a.body.Since, b.body.Since), strings.Compare(string(a.body.Home), string(b.body.Home)))
-	})
-	return out
+	}
+	return nil
 }
+
+// inForce says whether a binding is not withdrawn.
+func (b *binding) inForce() bool { return !b.body.Forgotten && b.body.RenamedTo == "" }
 
 // guest says whether a member outside wrote the binding: it has its own scope alone to write in.
 func (b *binding) guest() bool { return guests(b.at.log) }
@@ -150,16 +157,6 @@ func (b *binding) guest() bool { return guests(b.at.log) }
 func guests(log protocol.LogID) bool {
 	p, out := log.Scope.Outsider()
 	return out && p == log.Peer
-}
-
-func suffixed(id protocol.AgentID, n int) protocol.AgentID {
-	end := fmt.Sprintf("-%d", n)
-	base := string(id)
-	for len(base)+len(end) > protocol.AgentIDBytesMax {
-		_, size := utf8.DecodeLastRuneInString(base)
-		base = base[:len(base)-size]
-	}
-	return protocol.AgentID(base + end)
 }
 
 // Agents lists the agents that are bound and not forgotten, by the name of their node, then their id.
@@ -172,10 +169,16 @@ func (s *State) Agents() []Agent {
 	term := s.roster.Term()
 	out := make([]Agent, 0, len(names))
 	for key, name := range names {
-		b := s.bindings[key.Agent][key.Home].body
+		held := s.bindings[key.Agent][key.Home]
+		b := held.body
 		a := Agent{
 			ID: name, Bound: b.Agent, Name: b.Name, Home: b.Home, NodeName: nodes[b.Home].Name, Client: b.Client,
 			Since: b.Since, Was: b.Was, Role: protocol.RoleLocal, State: protocol.StateUnknown,
+			First: b.First(), Moves: b.Moves, Forced: b.Forced, Homes: slices.Clone(held.homes), At: held.at.at, Guest: held.guest(),
+		}
+		if m := s.moves[key]; m != nil {
+			body := m.body
+			a.Move = &body
 		}
 		if term.Peer == b.Home && term.Agent != "" && protocol.FoldAgentID(term.Agent) == key.Agent {
 			a.Role = protocol.RoleMain
@@ -185,7 +188,7 @@ func (s *State) Agents() []Agent {
 		if node, ok := nodes[b.Home]; ok {
 			a.Role = roles.Speaking(node.Role, a.Role)
 		}
-		if p := s.presence[key]; p != nil {
+		if p := s.presence[agentKey{key.Agent, b.Home}]; p != nil {
 			a.State, a.StateAt = protocol.AgentState(p.body.State), p.wall
 		}
 		out = append(out, a)
@@ -205,8 +208,8 @@ type Former struct {
 // Former lists the names given up that no agent bears now, by name, then home.
 func (s *State) Former() []Former {
 	var out []Former
-	for _, homes := range s.bindings {
-		if len(inForce(homes)) > 0 {
+	for id, homes := range s.bindings {
+		if s.keeper(id) != nil {
 			continue
 		}
 		for _, b := range homes {
@@ -221,14 +224,30 @@ func (s *State) Former() []Former {
 	return out
 }
 
+// Withdrawn lists the bindings that their agents' homes took back, by id, then first home.
+func (s *State) Withdrawn() []Former {
+	var out []Former
+	for _, homes := range s.bindings {
+		for _, b := range homes {
+			if !b.inForce() {
+				out = append(out, Former{b.body, b.at.at})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Former) int {
+		return cmp.Or(strings.Compare(string(a.Bind.Agent), string(b.Bind.Agent)), strings.Compare(string(a.Bind.First()), string(b.Bind.First())))
+	})
+	return out
+}
+
 // Owner is the home of the agent that is called id, by the rule of Agents.
 func (s *State) Owner(id protocol.AgentID) (protocol.PeerID, bool) {
-	if held := inForce(s.bindings[protocol.FoldAgentID(id)]); len(held) > 0 {
-		return held[0].body.Home, true
+	if b := s.keeper(protocol.FoldAgentID(id)); b != nil {
+		return b.body.Home, true
 	}
 	for key, name := range s.names() { // an id that a clash made
 		if protocol.FoldAgentID(name) == protocol.FoldAgentID(id) {
-			return key.Home, true
+			return s.bindings[key.Agent][key.Home].body.Home, true
 		}
 	}
 	return "", false

@@ -120,7 +120,18 @@ func decodeImage(body []byte, kept int) (*State, error) {
 
 func (s *State) restoreAgents(img *image) {
 	for _, b := range img.Bindings {
-		s.bind(b.At, b.Body)
+		key := protocol.FoldAgentID(b.Body.Agent)
+		if s.bindings[key] == nil {
+			s.bindings[key] = map[protocol.PeerID]*binding{}
+		}
+		if len(b.Homes) == 0 {
+			b.Homes = []protocol.PeerID{b.Body.Home}
+		}
+		// An agent that never moved was bound by its home, also where an older checkpoint does not say so.
+		s.bindings[key][b.Body.First()] = &binding{b.At, b.Body, b.Settled || b.Body.Moves == 0, b.Homes}
+	}
+	for _, m := range img.Moves {
+		s.moves[agentKey{protocol.FoldAgentID(m.Body.Agent), m.Body.Origin}] = &moved{m.At, m.Body}
 	}
 	for _, p := range img.Presence {
 		key := agentKey{protocol.FoldAgentID(p.Body.Agent), p.At.log.Peer}

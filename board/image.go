@@ -23,6 +23,7 @@ type image struct {
 	Marks        []markImage                `json:"marks"`
 	Roster       json.RawMessage            `json:"roster"`
 	Bindings     []bindingImage             `json:"bindings"`
+	Moves        []movedImage               `json:"moves,omitempty"`
 	Presence     []presenceImage            `json:"presence"`
 	Declarations []declarationImage         `json:"declarations"`
 	Keys         json.RawMessage            `json:"keys"`
@@ -42,8 +43,15 @@ type markImage struct {
 }
 
 type bindingImage struct {
+	At      pos               `json:"at"`
+	Body    protocol.BindBody `json:"body"`
+	Settled bool              `json:"settled,omitempty"`
+	Homes   []protocol.PeerID `json:"homes,omitempty"` // when there were several
+}
+
+type movedImage struct {
 	At   pos               `json:"at"`
-	Body protocol.BindBody `json:"body"`
+	Body protocol.MoveBody `json:"body"`
 }
 
 type presenceImage struct {
@@ -105,8 +113,15 @@ func (s *State) image() image {
 	}
 	for _, homes := range s.bindings {
 		for _, b := range homes {
-			img.Bindings = append(img.Bindings, bindingImage{b.at, b.body})
+			one := bindingImage{b.at, b.body, b.settled, nil}
+			if len(b.homes) > 1 || b.body.Moves > 0 {
+				one.Homes = b.homes
+			}
+			img.Bindings = append(img.Bindings, one)
 		}
+	}
+	for _, m := range s.moves {
+		img.Moves = append(img.Moves, movedImage{m.at, m.body})
 	}
 	for _, p := range s.presence {
 		img.Presence = append(img.Presence, presenceImage{p.at, p.wall, p.body})
@@ -125,6 +140,7 @@ func (s *State) image() image {
 func (img *image) sort() {
 	slices.SortFunc(img.Marks, func(a, b markImage) int { return strings.Compare(a.Log, b.Log) })
 	slices.SortFunc(img.Bindings, func(a, b bindingImage) int { return a.At.compare(b.At) })
+	slices.SortFunc(img.Moves, func(a, b movedImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Presence, func(a, b presenceImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Declarations, func(a, b declarationImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Rooms, func(a, b *room.Room) int { return strings.Compare(string(a.ID), string(b.ID)) })

@@ -34,7 +34,8 @@ type State struct {
 	kinds   map[protocol.Kind]uint64
 	intents map[protocol.Intent]uint64
 
-	bindings     map[protocol.AgentID]map[protocol.PeerID]*binding // by folded id, then home
+	bindings     map[protocol.AgentID]map[protocol.PeerID]*binding // by folded id, then first home
+	moves        map[agentKey]*moved                               // by first home: not taken up yet
 	presence     map[agentKey]*presence
 	declarations map[declarationKey]*Declaration
 	keys         *keys.Ring
@@ -70,6 +71,7 @@ func newState(roster *member.Roster, kept int) *State {
 		kinds:        map[protocol.Kind]uint64{},
 		intents:      map[protocol.Intent]uint64{},
 		bindings:     map[protocol.AgentID]map[protocol.PeerID]*binding{},
+		moves:        map[agentKey]*moved{},
 		presence:     map[agentKey]*presence{},
 		declarations: map[declarationKey]*Declaration{},
 		keys:         keys.NewRing(),
@@ -134,6 +136,10 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil {
 			ls.binds(body)
 			s.bind(at, body)
+		}
+	case protocol.KindMove:
+		if body, err := protocol.DecodeBody[protocol.MoveBody](rec); err == nil {
+			s.move(at, body)
 		}
 	case protocol.KindPresence:
 		if body, err := protocol.DecodeBody[protocol.PresenceBody](rec); err == nil {
@@ -225,7 +231,7 @@ const (
 
 func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
-	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMember, protocol.KindRevoke,
+	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMove, protocol.KindMember, protocol.KindRevoke,
 		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState:
 		return k
 	}

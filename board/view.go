@@ -95,7 +95,10 @@ type shownNames struct {
 // that is another's, by the board's.
 func (s *State) called(id protocol.AgentID, log protocol.LogID, names *shownNames) protocol.AgentID {
 	key := agentKey{protocol.FoldAgentID(id), log.Peer}
-	if held := inForce(s.bindings[key.Agent]); !guests(log) || len(held) == 0 || held[0].body.Home == log.Peer {
+	if !guests(log) {
+		return id
+	}
+	if b := s.keeper(key.Agent); b == nil || b.body.Home == log.Peer {
 		return id
 	}
 	if names.called == nil {

@@ -45,7 +45,7 @@ func (l *loop) speaker(named protocol.AgentID, use bool) (protocol.AgentID, *pro
 		k, ok := l.core.Agent(named)
 		switch {
 		case ok && k.Here:
-			return k.Agent, nil
+			return k.Agent, l.core.Elsewhere(named) // its mail may be on the way here
 		case ok:
 			return "", protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "use it there", string(named), l.n.nameOf(k.Home))
 		case use || named == l.own():

@@ -79,7 +79,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 			entry.Hash = offer.Take[i+1].Prev
 		}
 		l.foreign = append(l.foreign, entry)
-		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env), Held: held})
+		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env), Settled: l.settled(rec, env), Held: held})
 	}
 	l.from[recs[0].Log] = from
 }
@@ -91,6 +91,9 @@ func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 	if rec.Kind == protocol.KindBind {
 		if b, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && b.Home == rec.Log.Peer {
 			l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(b.Agent)}] = !b.Forgotten
+			if b.Called != "" {
+				l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(b.Called)}] = !b.Forgotten
+			}
 		}
 		return env
 	}

@@ -36,6 +36,7 @@ type Config struct {
 
 	probe      func(*Node)   // tests look inside
 	silentWait time.Duration // tests; 0: a minute
+	goneAfter  time.Duration // tests; 0: a minute
 }
 
 // WorkerConfig is [worker] of config.toml: who runs Delegates here.

@@ -210,7 +210,9 @@ func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past ast
 		k, _ := l.core.Agent(f.AgentID)
 		s.conn.Authenticated()
 		s.known()
-		l.say(s, s.session.Accept(asterism.Accepted{Name: k.Name, Role: k.Role, Keyed: s.keyed, MayManageKeys: k.Role == protocol.RoleMain && l.inside()}), past)
+		accepted := s.session.Accept(asterism.Accepted{Name: k.Name, Role: k.Role, Keyed: s.keyed, MayManageKeys: k.Role == protocol.RoleMain && l.inside()})
+		s.info = accepted.Say[0].Info
+		l.say(s, accepted, past)
 		if s.keyed {
 			l.keysDirty = true
 			l.warnNewcomer(s)

@@ -246,7 +246,7 @@ func (l *loop) finish() error {
 		for k, v := range rd.Values {
 			l.value(k, v)
 		}
-		if len(entries)+len(rd.Tiers)+len(rd.Renames)+len(l.values) > 0 {
+		if len(entries)+len(rd.Tiers)+len(rd.Renames)+len(rd.Left)+len(l.values) > 0 {
 			err := l.commit(entries, rd)
 			if errors.Is(err, journal.ErrFull) {
 				if err := l.takeBack(); err != nil {
@@ -268,7 +268,7 @@ func (l *loop) finish() error {
 		}
 		l.letting, l.list = false, nil
 		l.replicate()
-		if again := l.settleKeys(); !l.membersDirty && !again {
+		if again := l.settleKeys(); !l.settleMoves() && !l.membersDirty && !again {
 			return nil
 		}
 		if l.membersDirty {
@@ -306,7 +306,7 @@ func (l *loop) sign(drafts []hub.Draft) []journal.Entry {
 
 // commit is the one place where anything becomes durable.
 func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
-	b := journal.Batch{Entries: entries, Values: l.values}
+	b := journal.Batch{Entries: entries, Values: l.values, Left: rd.Left}
 	l.values = nil
 	for _, p := range rd.Inbox {
 		b.Inbox = append(b.Inbox, journal.InboxPut{Agent: p.Agent, Log: p.Ref.Log, Seq: p.Ref.Seq})

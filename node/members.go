@@ -69,7 +69,7 @@ func (l *loop) membersChanged() {
 	st, all := standings{}, map[protocol.PeerID]hub.Member{}
 	var dial []mesh.Peer
 	for p, m := range l.known() {
-		all[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked}
+		all[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked, Admitted: m.Since}
 		switch {
 		case m.Revoked:
 			st[p] = mesh.Revoked

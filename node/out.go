@@ -39,6 +39,10 @@ func (l *loop) out(o hub.Out) {
 		l.rosterOut(o)
 	case hub.Replaced:
 		l.replaced(o)
+	case hub.MovedAway:
+		l.movedAway(o)
+	case hub.Recalled:
+		l.recalled(o)
 	case hub.PresenceChanged:
 		for peer := range l.peers {
 			l.sendPresence(peer)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/aster-mesh/aster/board/web"
+	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 )
 
@@ -120,5 +121,26 @@ func (n *Node) replay(ctx context.Context, since uint64, out chan<- api.Event) (
 				return since, false
 			}
 		}
+	}
+}
+
+// taskChanged tells pages of a task that a record moved.
+func (l *loop) taskChanged(r *protocol.Record, env *protocol.Envelope) {
+	if env == nil || !l.n.pages.watched() {
+		return
+	}
+	id := env.Re
+	if env.Intent == protocol.Delegate {
+		id = env.ID
+	}
+	switch env.Intent {
+	case protocol.Delegate, protocol.WorkerReport, protocol.Cancel:
+		l.publishTask(id)
+	}
+}
+
+func (l *loop) publishTask(id protocol.TaskID) {
+	if t, ok := l.board.Task(id); ok {
+		l.n.pages.publish(api.Event{Type: "task", Task: &t})
 	}
 }

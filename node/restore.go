@@ -160,7 +160,7 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 	b := hub.Boot{Self: n.home.peer, Start: n.startID, Clock: clock, Members: map[protocol.PeerID]hub.Member{}, Term: st.Roster().Term(), Unread: map[protocol.AgentID][]hub.Letter{},
 		Presence: map[protocol.AgentID]hub.Noted{}, Now: n.loop.now}
 	for p, m := range n.loop.known() {
-		b.Members[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked}
+		b.Members[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked, Admitted: m.Since}
 	}
 	var err error
 	if b.Selections, err = n.selections(); err != nil {
@@ -173,12 +173,8 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 		return b, fmt.Errorf("read what waits in rooms: %w", err)
 	}
 	for _, a := range st.Agents() {
-		role := a.Role
-		if role == protocol.RoleMain {
-			role = protocol.RoleLocal
-		}
-		b.Binds = append(b.Binds, protocol.BindBody{Agent: a.ID, Home: a.Home, Since: a.Since, Name: a.Name, Role: role, Client: a.Client, Was: a.Was})
-		if a.Home != n.home.peer {
+		b.Agents = append(b.Agents, boundOf(&a))
+		if a.Home != n.home.peer || a.Move != nil {
 			continue
 		}
 		b.Presence[a.ID] = hub.Noted{State: a.State, At: time.UnixMilli(a.StateAt)}
@@ -202,6 +198,9 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 			return b, err
 		}
 	}
+	for _, f := range st.Withdrawn() {
+		b.Ended = append(b.Ended, hub.Former(f))
+	}
 	for _, f := range st.Former() {
 		b.Former = append(b.Former, hub.Former(f))
 		if f.Bind.Home == n.home.peer {
@@ -211,6 +210,19 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 		}
 	}
 	return b, nil
+}
+
+// boundOf is an agent as the hub takes it from the board.
+func boundOf(a *board.Agent) hub.Bound {
+	role := a.Role
+	if role == protocol.RoleMain {
+		role = protocol.RoleLocal
+	}
+	bind := protocol.BindBody{Agent: a.Bound, Home: a.Home, Since: a.Since, Name: a.Name, Role: role, Client: a.Client, Was: a.Was, Moves: a.Moves, Forced: a.Forced}
+	if a.First != a.Home || a.Moves > 0 {
+		bind.Origin = a.First
+	}
+	return hub.Bound{Bind: bind, At: a.At, Homes: a.Homes, Guest: a.Guest, Move: a.Move}
 }
 
 // pending lists an agent's messages that no home has confirmed yet.

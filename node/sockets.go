@@ -56,6 +56,7 @@ type socket struct {
 
 	greets atomic.Bool // its HELLO has come
 
+	calling
 	read atomic.Uint64 // last frame that the peer has read
 	told atomic.Bool   // a job for read is on its way
 }
@@ -202,6 +203,7 @@ func (s *socket) message(data []byte, binary bool) {
 		s.do(s.session.Bad(no))
 		return
 	}
+	s.takeName()
 	out := s.session.Frame(&f)
 	switch out.Verdict {
 	case asterism.Judge:
@@ -275,7 +277,7 @@ func (s *socket) live(f *asterism.Frame) {
 		if s.gone {
 			return
 		}
-		frame := asterism.AppendDelivery(nil, &env, l.now.UnixMilli())
+		frame := asterism.AppendDelivery(nil, l.by(s, &env), l.now.UnixMilli())
 		to := env.To
 		if f.Stream() {
 			to = ""
@@ -315,7 +317,7 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 				l.given(giverOf(sender.ID), &env)
 			}
 		})
-		l.core.Step(l.now, l.said(hub.Say{Conn: s.id, As: sender.ID, Env: env, Token: token}))
+		l.core.Step(l.now, l.said(hub.Say{Conn: s.id, As: l.as(s, sender.ID), Env: env, Token: token}))
 	})
 }
 
@@ -338,7 +340,7 @@ func (s *socket) acked(f *asterism.Frame, sender asterism.Sender) {
 		if s.gone {
 			return
 		}
-		l.core.Step(l.now, hub.Acked{Agent: sender.ID, Of: v.AckFor, From: f.TargetAgentID, Processed: v.Tier == "" && !v.DedupHit})
+		l.core.Step(l.now, hub.Acked{Agent: l.as(s, sender.ID), Of: v.AckFor, From: f.TargetAgentID, Processed: v.Tier == "" && !v.DedupHit})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -24,6 +25,7 @@ type runner struct {
 	agent protocol.AgentID
 	wake  chan struct{} // capacity 1: there may be new mail
 	conn  hub.ConnID    // set before the loop knows of it
+	gate  sync.Mutex    // held while a task is taken from the inbox, and while the agent moves
 
 	// Owned by run.
 	told map[protocol.TaskID]toldProgress
@@ -101,6 +103,8 @@ func (r *runner) run(ctx context.Context) error {
 // take starts what is unread. The start is durable before the message counts as processed, and an attempt that was
 // started before is only acknowledged again.
 func (r *runner) take(ctx context.Context) {
+	r.gate.Lock()
+	defer r.gate.Unlock()
 	rows, err := r.n.store.Inbox(r.agent, journal.InboxQuery{})
 	if err != nil {
 		r.n.log.Error("inbox not readable", "part", "worker", "err", err)
@@ -401,25 +405,4 @@ func (n *Node) CancelTask(ctx context.Context, id string) (api.Task, error) {
 		return t, err
 	}
 	return n.Task(ctx, id)
-}
-
-// taskChanged tells pages of a task that a record moved.
-func (l *loop) taskChanged(r *protocol.Record, env *protocol.Envelope) {
-	if env == nil || !l.n.pages.watched() {
-		return
-	}
-	id := env.Re
-	if env.Intent == protocol.Delegate {
-		id = env.ID
-	}
-	switch env.Intent {
-	case protocol.Delegate, protocol.WorkerReport, protocol.Cancel:
-		l.publishTask(id)
-	}
-}
-
-func (l *loop) publishTask(id protocol.TaskID) {
-	if t, ok := l.board.Task(id); ok {
-		l.n.pages.publish(api.Event{Type: "task", Task: &t})
-	}
 }

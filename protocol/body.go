@@ -6,7 +6,8 @@ import (
 )
 
 // BindBody says where an agent lives: it is an agent's first record in every log that speaks of it (DESIGN 5). Of two
-// bindings of one id the smaller (Since, Home) keeps it; the other's becomes Renamed.
+// bindings of one id the smaller (Since, Home) keeps it; the other's becomes Renamed. An agent is known for ever by its id
+// and the node that bound it first; where it lives may change (MoveBody).
 type BindBody struct {
 	Agent  AgentID `json:"agent"`
 	Home   PeerID  `json:"home"`
@@ -20,6 +21,50 @@ type BindBody struct {
 	// binding says what it Was.
 	RenamedTo AgentID `json:"renamedTo,omitempty"`
 	Was       AgentID `json:"was,omitempty"`
+	// Called is what the agent is called since another's binding of the same id prevailed: it speaks under that.
+	Called AgentID `json:"called,omitempty"`
+	// Of an agent that has moved: the node that bound it first, how often it has moved, and whether main decided the last
+	// move because its home was gone.
+	Origin PeerID `json:"origin,omitempty"`
+	Moves  uint64 `json:"moves,omitempty"`
+	Forced bool   `json:"forced,omitempty"`
+}
+
+// First is the node that bound the agent first.
+func (b *BindBody) First() PeerID {
+	if b.Origin != "" {
+		return b.Origin
+	}
+	return b.Home
+}
+
+// MoveBody says that an agent lives on another node from now on. Its home writes it, or main's node when that is gone
+// (Forced). What of the agent's mail lies at or below Seen its former homes have dealt with, but for Unread.
+type MoveBody struct {
+	Agent  AgentID `json:"agent"` // as its first home bound it
+	Origin PeerID  `json:"origin"`
+	Since  HLC     `json:"since"`
+	Name   string  `json:"name,omitempty"`
+	Role   Role    `json:"role"`
+	Client string  `json:"client,omitempty"`
+	Was    AgentID `json:"was,omitempty"`
+	From   PeerID  `json:"from"`
+	To     PeerID  `json:"to"`
+	Moves  uint64  `json:"moves"` // with this one
+	Forced bool    `json:"forced,omitempty"`
+	// In the inside's log only. Seen has of each log the last seq: of a forced move only what the new home must hold before
+	// it takes the mail. Given, a part of Unread, was given to a client that does not acknowledge.
+	Seen   map[string]uint64 `json:"seen,omitempty"` // LogID.String() → seq
+	Unread []LogRange        `json:"unread,omitempty"`
+	Given  []LogRange        `json:"given,omitempty"`
+}
+
+// Bind is the binding that a move amounts to.
+func (m *MoveBody) Bind() BindBody {
+	return BindBody{
+		Agent: m.Agent, Home: m.To, Since: m.Since, Name: m.Name, Role: m.Role, Client: m.Client, Was: m.Was,
+		Origin: m.Origin, Moves: m.Moves, Forced: m.Forced,
+	}
 }
 
 // LogRange names messages of one log by their seqs, both ends included.

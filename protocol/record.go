@@ -124,6 +124,7 @@ const (
 	KindMessage    Kind = "msg"         // Envelope
 	KindReceipts   Kind = "receipts"    // ReceiptsBody
 	KindBind       Kind = "bind"        // BindBody
+	KindMove       Kind = "move"        // MoveBody
 	KindMember     Kind = "member"      // MemberBody
 	KindRevoke     Kind = "revoke"      // RevokeBody
 	KindInviteUsed Kind = "invite-used" // InviteUsedBody

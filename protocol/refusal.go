@@ -80,4 +80,6 @@ const (
 	CodeAmbiguousID      = "ambiguous-id"
 	CodeSelectionClosed  = "selection-closed"
 	CodeTooMany          = "too-many"
+	CodeBusy             = "busy"
+	CodeUnreachable      = "unreachable"
 )

@@ -91,6 +91,20 @@ func (s *Server) renameAgent(w http.ResponseWriter, r *http.Request, _ Standing)
 	writeJSON(w, http.StatusOK, agent)
 }
 
+func (s *Server) moveAgent(w http.ResponseWriter, r *http.Request, _ Standing) {
+	var req api.MoveRequest
+	if err := readJSON(w, r, &req); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	moved, err := s.backend.MoveAgent(r.Context(), protocol.AgentID(r.PathValue("id")), req.Node)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, moved)
+}
+
 func (s *Server) down(w http.ResponseWriter, r *http.Request, _ Standing) {
 	s.done(w, r, http.StatusAccepted, s.backend.Shutdown(r.Context()))
 }

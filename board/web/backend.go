@@ -96,6 +96,8 @@ type Members interface {
 	ForgetAgent(ctx context.Context, agent protocol.AgentID) error
 	// RenameAgent gives an agent of this node another name; its inbox goes along.
 	RenameAgent(ctx context.Context, agent, to protocol.AgentID) (api.Agent, error)
+	// MoveAgent hands an agent and its unread mail over to the node of this name or peer id.
+	MoveAgent(ctx context.Context, agent protocol.AgentID, node string) (api.Moved, error)
 	// Shutdown begins the end of the process and returns; the answer is still sent.
 	Shutdown(ctx context.Context) error
 }

@@ -332,6 +332,10 @@ func (f *fake) ForgetAgent(_ context.Context, a protocol.AgentID) error {
 	f.note("forget %s", a)
 	return nil
 }
+func (f *fake) MoveAgent(_ context.Context, a protocol.AgentID, node string) (api.Moved, error) {
+	f.note("move %s %s", a, node)
+	return api.Moved{Agent: a, Node: node}, nil
+}
 func (f *fake) RenameAgent(_ context.Context, a, to protocol.AgentID) (api.Agent, error) {
 	f.note("rename %s %s", a, to)
 	return api.Agent{ID: to}, nil

@@ -81,6 +81,7 @@ func (s *Server) table() []route {
 		{method: "POST", path: v1 + "/leave", who: ownerOnly, handle: s.leave},
 		{method: "POST", path: v1 + "/agents/{id}/forget", who: ownerOnly, handle: s.forgetAgent},
 		{method: "POST", path: v1 + "/agents/{id}/rename", who: ownerOnly, handle: s.renameAgent},
+		{method: "POST", path: v1 + "/agents/{id}/move", who: ownerOnly, handle: s.moveAgent},
 		{method: "PUT", path: v1 + "/blobs", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
 		{method: "PUT", path: v1 + "/blobs/{sha256}", who: ownerOnly, handle: s.putBlob, bytes: protocol.BlobBytesMax},
 		{method: "GET", path: v1 + "/blobs/{sha256}", who: ownerOnly, handle: s.blob},

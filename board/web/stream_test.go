@@ -370,6 +370,7 @@ func TestOwnerCommandsReachTheNode(t *testing.T) {
 		{"POST", "/members/12D3/revoke", `{"reason":"lost"}`, `"ok":true`},
 		{"POST", "/agents/a%20b/forget", ``, `"ok":true`},
 		{"POST", "/agents/a%20b/rename", `{"to":"c"}`, `"id":"c"`},
+		{"POST", "/agents/a%20b/move", `{"node":"n"}`, `"node":"n"`},
 		{"POST", "/tasks/t-7kq2m/cancel", ``, `unknown-id`},
 		{"POST", "/leave", ``, `"ok":true`},
 		{"POST", "/down", ``, `"ok":true`},
@@ -384,7 +385,7 @@ func TestOwnerCommandsReachTheNode(t *testing.T) {
 			t.Errorf("%s %s: %s", c.method, c.path, body)
 		}
 	}
-	want := "[ack [t-7kq2m] keys true issue collab  renew key kr-1 true label key kr-1 other revoke key kr-1 immediate revoke 12D3 lost forget a b rename a b c cancel t-7kq2m leave down search tax 9 5]"
+	want := "[ack [t-7kq2m] keys true issue collab  renew key kr-1 true label key kr-1 other revoke key kr-1 immediate revoke 12D3 lost forget a b rename a b c move a b n cancel t-7kq2m leave down search tax 9 5]"
 	if got := fmt.Sprint(f.calls); got != want {
 		t.Errorf("calls %s, want %s", got, want)
 	}

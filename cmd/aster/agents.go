@@ -59,7 +59,7 @@ to that still reach it. New mail to the old name is refused with the new one; as
 			return nil
 		},
 	}
-	return group("agent", "Agents of this node", list, rename, forget)
+	return group("agent", "Agents of this node", list, rename, agentMoveCommand(a), forget)
 }
 
 func (a *app) listAgents(cmd *cobra.Command, hereOnly bool) error {

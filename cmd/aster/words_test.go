@@ -222,7 +222,7 @@ func TestWordsAndExitCodes(t *testing.T) {
 func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
 	home := newHome(t)
 	for _, args := range []string{
-		"status", "peers", "agents", "agent list", "agent forget x", "agent rename x y", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
+		"status", "peers", "agents", "agent list", "agent forget x", "agent rename x y", "agent move x y", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
 		"key issue", "key list", "key renew x", "key label x y", "key revoke x",
 		"send --to a hi", "delegate --to a hi", "report --re x --status done", "inbox", "inbox --follow", "ack x", "wait", "show x", "outbox", "tail", "search x",
 		"task list", "task show x", "task fetch x", "task cancel x",

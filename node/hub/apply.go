@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -15,12 +16,22 @@ func (c *Core) applied(now time.Time, in Applied) {
 	c.author.clock.Merge(rec.At)
 	switch rec.Kind {
 	case protocol.KindBind:
-		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil {
-			if out, ok := rec.Log.Scope.Outsider(); ok && out == rec.Log.Peer {
+		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil &&
+			(body.Called == "" || protocol.CheckAgentID(body.Called) == nil) {
+			out, ok := rec.Log.Scope.Outsider()
+			guest := ok && out == rec.Log.Peer
+			if guest {
 				c.fromOutside(out)
+				if body.Moves > 0 || body.First() != body.Home {
+					return // to a member outside nobody moves
+				}
 			}
-			c.heard(body, rec.At)
+			c.heard(now, body, rec.At, guest)
 			c.rosterDirty = true
+		}
+	case protocol.KindMove:
+		if body, err := protocol.DecodeBody[protocol.MoveBody](rec); err == nil {
+			c.moved(now, rec, body)
 		}
 	case protocol.KindMessage:
 		if in.Env != nil {
@@ -28,7 +39,7 @@ func (c *Core) applied(now time.Time, in Applied) {
 		}
 	case protocol.KindReceipts:
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
-			c.receiptsOf(rec, body, in.Held)
+			c.receiptsOf(now, rec, body, in.Held)
 		}
 	case protocol.KindRoom:
 		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
@@ -55,14 +66,22 @@ func (c *Core) message(now time.Time, in Applied) {
 	if a == nil {
 		return
 	}
-	if !c.speaksFor(env, in.Record.Log.Peer) {
+	if in.Settled {
+		return // by a former home, of an agent that moved here
+	}
+	c.take(now, a, ref, env, in.Seen)
+}
+
+// take decides whether a message of another node is taken into the inbox of an agent here, and says so.
+func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, seen *Seen) {
+	if !c.speaksFor(env, ref.Log.Peer) {
 		return // a node speaks only for the agents bound to it
 	}
-	if r := c.outsiderMay(env, in.Record.Log.Peer, a); r != nil {
+	if r := c.outsiderMay(env, ref.Log.Peer, a); r != nil {
 		c.receipts.add(protocol.Refused, a.bind.Agent, r.Code, c.receiptScope(ref), ref)
 		return
 	}
-	if old, ok := c.repeat(env, in.Seen); ok && old.Ref != ref {
+	if old, ok := c.repeat(env, seen); ok && old.Ref != ref {
 		// The client sent again through another node: one copy in the inbox, the same receipt for both.
 		if old.Content == env.Content() {
 			c.receipts.add(protocol.Persisted, a.bind.Agent, "", c.receiptScope(ref), ref)
@@ -107,7 +126,7 @@ func (c *Core) speaksFor(env *protocol.Envelope, author protocol.PeerID) bool {
 
 // receiptsOf notes what another home says of messages, each once a turn. Only the recipient's home may. A range costs its
 // author nothing, so with held it goes no further than there are messages.
-func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody, held func(protocol.LogID) uint64) {
+func (c *Core) receiptsOf(now time.Time, rec *protocol.Record, body protocol.ReceiptsBody, held func(protocol.LogID) uint64) {
 	switch body.Tier {
 	case protocol.Persisted, protocol.Processed, protocol.Refused:
 	default:
@@ -127,10 +146,34 @@ func (c *Core) receiptsOf(rec *protocol.Record, body protocol.ReceiptsBody, held
 		}
 		c.said[said] = true
 		delete(c.pending, ref)
+		c.doneElsewhere(now, ref, body)
 		c.ready.Tiers = append(c.ready.Tiers, TierPut{
 			Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason,
 		})
 		c.out(TierReached{Ref: ref, Tier: body.Tier, Agent: body.Agent, Reason: body.Reason})
+	}
+}
+
+// doneElsewhere takes a message out of the inbox of an agent that moved here when a former home turns out to have settled it.
+func (c *Core) doneElsewhere(now time.Time, ref Ref, body protocol.ReceiptsBody) {
+	a := c.takes(body.Agent)
+	if a == nil || a.bind.Moves == 0 || body.Tier == protocol.Persisted {
+		return
+	}
+	if l := a.box.byRef[ref]; l != nil {
+		a.box.take(l)
+		c.ready.Out = slices.DeleteFunc(c.ready.Out, func(o Out) bool {
+			d, ok := o.(Deliver)
+			return ok && d.Ref == ref
+		})
+		for _, id := range a.conns {
+			if conn := c.conns[id]; conn.inflight[ref] > 0 {
+				conn.bytes -= conn.inflight[ref]
+				delete(conn.inflight, ref)
+				c.pump(now, a, conn)
+			}
+		}
+		c.presenceDirty = true
 	}
 }
 

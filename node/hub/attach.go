@@ -2,7 +2,6 @@ package hub
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -22,12 +21,11 @@ func (c *Core) attach(now time.Time, in Attach) {
 		c.tell(Told{Token: in.Token, Refusal: r})
 		return
 	}
-	a := c.find(in.Agent)
-	if a != nil && a.bind.Home != c.self && !a.hearsay {
-		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s",
-			"attach there, or choose another id", string(in.Agent), c.nodeName(a.bind.Home))})
+	if r := c.Elsewhere(in.Agent); r != nil {
+		c.tell(Told{Token: in.Token, Refusal: r})
 		return
 	}
+	a := c.find(in.Agent)
 	if a == nil || a.hearsay {
 		a = c.bindHere(now, in.Agent, in.Name, in.Role, in.Client)
 	}
@@ -105,77 +103,15 @@ func (c *Core) bindHere(now time.Time, id protocol.AgentID, name string, role pr
 	if !c.inside() {
 		role = c.members[c.self].Role
 	}
-	bind := protocol.BindBody{Agent: id, Home: c.self, Since: c.author.clock.Next(now), Name: name, Role: role, Client: client}
-	a := c.bound(bind)
+	a := c.bindNew(now, protocol.BindBody{Agent: id, Home: c.self, Since: c.author.clock.Next(now), Name: name, Role: role, Client: client})
 	a.since = now
 	a.state = c.calmState(a)
 	c.settle(a)
-	c.author.name(&c.ready, now, c.scopeTo(""), bind)
+	c.author.name(&c.ready, now, c.scopeTo(""), a)
 	c.catchUp(now, a)
 	c.firstMain(now, a, client)
 	c.changed()
 	return a
-}
-
-// bound takes a binding from anywhere: of two for one folded id the earlier keeps it, the other's agent becomes ID-2
-// (DESIGN 5).
-func (c *Core) bound(bind protocol.BindBody) *agent {
-	key := protocol.FoldAgentID(bind.Agent)
-	old := c.agents[key]
-	switch {
-	case bind.Forgotten:
-		if old != nil && old.bind.Home == bind.Home && len(old.conns) == 0 {
-			delete(c.agents, key)
-		}
-		return old
-	case old != nil && old.hearsay:
-		if old.bind.Home != bind.Home {
-			old.remote = nil
-		}
-	case old != nil && old.bind.Home == bind.Home:
-		if bind.Since < old.bind.Since {
-			old.bind.Since = bind.Since
-		}
-		return old
-	case old != nil:
-		if !c.earlier(bind, old.bind) {
-			return c.bound(second(bind))
-		}
-		moved := *old
-		for moved.bind = second(old.bind); c.find(moved.bind.Agent) != nil; {
-			moved.bind = second(moved.bind) // whoever is called so has an inbox of its own
-		}
-		delete(c.agents, key)
-		c.agents[protocol.FoldAgentID(moved.bind.Agent)] = &moved
-		for _, id := range moved.conns {
-			c.conns[id].agent = moved.bind.Agent
-		}
-	}
-	if old == nil && c.crowded(bind.Home) {
-		return nil
-	}
-	a := &agent{bind: bind, client: bind.Client, state: protocol.StateUnknown}
-	if bind.Home == c.self {
-		a.box = newMailbox()
-		a.state = c.calmState(a)
-	}
-	if old != nil && old.hearsay {
-		a.remote = old.remote // what its home said before its binding came
-	}
-	c.agents[key] = a
-	return a
-}
-
-// earlier says which of two bindings keeps its id: the smaller (since, home). A member outside may say any time, so it takes
-// no name from the inside (decision 012).
-func (c *Core) earlier(a, b protocol.BindBody) bool {
-	if out := c.guest(a.Home); out != c.guest(b.Home) {
-		return !out
-	}
-	if a.Since != b.Since {
-		return a.Since < b.Since
-	}
-	return a.Home < b.Home
 }
 
 // guest says whether a node is known as a member outside.
@@ -205,33 +141,17 @@ func (c *Core) fromOutside(p protocol.PeerID) {
 	}
 }
 
-// second gives the later of two agents of one name the next free-looking one; all nodes compute the same.
-func second(bind protocol.BindBody) protocol.BindBody {
-	id := string(bind.Agent)
-	for i := len(id) - 1; i > 0; i-- {
-		if id[i] == '-' {
-			if n, err := strconv.Atoi(id[i+1:]); err == nil && n >= 2 {
-				bind.Agent = protocol.AgentID(id[:i+1] + strconv.Itoa(n+1))
-				return bind
-			}
-			break
-		}
-	}
-	bind.Agent += "-2"
-	return bind
-}
-
 // declare binds an agent that has no connection yet, such as the one a runner works as.
 func (c *Core) declare(now time.Time, in Declare) {
 	if r := c.Renamed(in.Agent); r != nil {
 		c.tell(Told{Token: in.Token, Refusal: r})
 		return
 	}
-	a := c.find(in.Agent)
-	if a != nil && a.bind.Home != c.self && !a.hearsay {
-		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "choose another with --agent", string(in.Agent), c.nodeName(a.bind.Home))})
+	if r := c.Elsewhere(in.Agent); r != nil {
+		c.tell(Told{Token: in.Token, Refusal: r})
 		return
 	}
+	a := c.find(in.Agent)
 	if a == nil || a.hearsay {
 		a = c.bindHere(now, in.Agent, "", protocol.RoleLocal, in.Client)
 	}
@@ -248,12 +168,12 @@ func (c *Core) forget(now time.Time, in Forget) {
 		c.tell(Told{Token: in.Token})
 		return
 	case a == nil:
-		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here. %s", "", string(in.Agent), c.choices())})
+		c.tell(Told{Token: in.Token, Refusal: c.notHere(in.Agent)})
 		return
 	case len(a.conns) > 0:
 		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeNotAllowed, "agent %q is attached", "end its client first", string(in.Agent))})
 		return
-	case c.term.Agent == a.bind.Agent && c.term.Peer == c.self:
+	case c.leads(a):
 		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeNotAllowed, "%q is the main agent of this mesh", "", string(in.Agent))})
 		return
 	}
@@ -264,13 +184,13 @@ func (c *Core) forget(now time.Time, in Forget) {
 		}
 	}
 	c.receipts.flush(c, now)
-	gone := a.bind
+	gone := a.says()
 	gone.Forgotten = true
-	for _, scope := range c.scopesOf(gone.Agent) {
+	for _, scope := range c.scopesOf(a.bind.Agent) {
 		c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)
 	}
-	c.author.forget(gone.Agent)
-	delete(c.agents, protocol.FoldAgentID(gone.Agent))
+	c.author.forget(a.bind.Agent)
+	c.end(now, a, gone, c.author.clock.Last())
 	c.changed()
 	c.tell(Told{Token: in.Token})
 }

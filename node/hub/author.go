@@ -39,17 +39,17 @@ func (a *author) add(rd *Ready, now time.Time, scope protocol.Scope, kind protoc
 }
 
 // name writes an agent's binding into a log before its first record there (DESIGN 5).
-func (a *author) name(rd *Ready, now time.Time, scope protocol.Scope, bind protocol.BindBody) {
+func (a *author) name(rd *Ready, now time.Time, scope protocol.Scope, of *agent) {
 	in := a.named[scope]
 	if in == nil {
 		in = map[protocol.AgentID]bool{}
 		a.named[scope] = in
 	}
-	if in[bind.Agent] {
+	if in[of.bind.Agent] {
 		return
 	}
-	in[bind.Agent] = true
-	a.add(rd, now, scope, protocol.KindBind, protocol.EncodeBody(bind), nil)
+	in[of.bind.Agent] = true
+	a.add(rd, now, scope, protocol.KindBind, protocol.EncodeBody(of.says()), nil)
 }
 
 // forget lets the next record of an agent repeat its binding.

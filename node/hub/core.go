@@ -14,11 +14,14 @@ type Core struct {
 	term    protocol.TermBody
 	author  author
 
-	agents map[protocol.AgentID]*agent // by folded id
-	former map[protocol.AgentID]Former // by folded id; names given up for others
-	conns  map[ConnID]*conn
-	boards map[ConnID]bool
-	waits  map[Token]protocol.AgentID // folded id
+	agents   map[protocol.AgentID]*agent // by folded id, as it is called
+	bound    map[identity]*agent         // those whose binding is known
+	ended    map[identity]word           // bindings taken back
+	arrivals map[identity]bool           // agents that moved here and whose mail is yet to be taken over
+	former   map[protocol.AgentID]Former // by folded id; names given up for others
+	conns    map[ConnID]*conn
+	boards   map[ConnID]bool
+	waits    map[Token]protocol.AgentID // folded id
 
 	prompts      map[promptKey]*prompt
 	promptsEnded []promptKey // oldest first, promptsKeptMax at most
@@ -44,9 +47,15 @@ type Core struct {
 
 // agent is a party of the mesh, wherever it lives.
 type agent struct {
-	bind    protocol.BindBody
-	hearsay bool // known by a peer's word only, no binding seen yet
-	remote  *Presence
+	bind      protocol.BindBody // Agent as it is called
+	own       protocol.AgentID  // as its first home bound it; it may be called otherwise after a clash
+	word      word              // that holds
+	homes     []protocol.PeerID // all that it had
+	guest     bool              // a member outside bound it
+	hearsay   bool              // known by a peer's word only, no binding seen yet
+	remote    *Presence
+	elsewhere *Presence          // what a node says that is not known as its home: it may be about to
+	arrives   *protocol.MoveBody // it lives here now, and its mail has not been taken over yet
 
 	// Of agents at home here.
 	box       *mailbox
@@ -88,8 +97,9 @@ type Boot struct {
 	Clock   protocol.HLC // greatest time ever merged
 	Members map[protocol.PeerID]Member
 	Term    protocol.TermBody
-	Binds   []protocol.BindBody
-	Former  []Former
+	Agents  []Bound
+	Ended   []Former // bindings taken back
+	Former  []Former // of these, those of names given up that nobody bears now
 	// Presence of agents at home here as their last records say, and the time of this start. Nil: presence makes no records.
 	Presence map[protocol.AgentID]Noted
 	Now      time.Time
@@ -100,6 +110,15 @@ type Boot struct {
 	Rooms      map[protocol.RoomID]*room.Room
 	Parked     map[string][]byte         // stored values under ParkedPrefix
 	Seqs       map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
+}
+
+// Bound is one agent whose binding is in force.
+type Bound struct {
+	Bind  protocol.BindBody // Agent as its first home bound it
+	At    protocol.HLC      // of the word that holds
+	Homes []protocol.PeerID
+	Guest bool               // a member outside bound it
+	Move  *protocol.MoveBody // its home has yet to take its mail over
 }
 
 // Letter is one unread message of an inbox.
@@ -129,6 +148,9 @@ func New(b Boot) *Core {
 		members:  b.Members,
 		term:     b.Term,
 		agents:   map[protocol.AgentID]*agent{},
+		bound:    map[identity]*agent{},
+		ended:    map[identity]word{},
+		arrivals: map[identity]bool{},
 		former:   map[protocol.AgentID]Former{},
 		conns:    map[ConnID]*conn{},
 		boards:   map[ConnID]bool{},
@@ -152,9 +174,13 @@ func New(b Boot) *Core {
 	for _, f := range b.Former {
 		c.former[protocol.FoldAgentID(f.Bind.Agent)] = f
 	}
-	for _, bind := range b.Binds {
-		c.bound(bind)
+	for _, f := range b.Ended {
+		c.ended[identityOf(&f.Bind)] = wordOf(&f.Bind, f.At)
 	}
+	for _, a := range b.Agents {
+		c.bootAgent(a)
+	}
+	c.callAll(b.Now)
 	for id, letters := range b.Unread {
 		a := c.agents[protocol.FoldAgentID(id)]
 		if a == nil || a.box == nil {
@@ -211,6 +237,10 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.forget(now, in)
 	case Rename:
 		c.rename(now, in)
+	case Move:
+		c.move(now, in)
+	case Arrive:
+		c.arrive(now, in)
 	case Doing:
 		c.setDoing(now, in)
 	case PeerPresence:
@@ -219,6 +249,7 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.peerGone(in)
 	case Members:
 		c.members = in.All
+		c.callAll(now) // who was admitted first is called by its own name
 		c.rosterDirty = true
 	case Term:
 		c.setTerm(in)
@@ -286,13 +317,16 @@ func (c *Core) Clock() protocol.HLC { return c.author.clock.Last() }
 
 func (c *Core) find(id protocol.AgentID) *agent { return c.agents[protocol.FoldAgentID(id)] }
 
-// home returns an agent of this node, or nil.
+// home returns an agent of this node, or nil: also while its mail is on the way here.
 func (c *Core) home(id protocol.AgentID) *agent {
-	if a := c.find(id); a != nil && a.bind.Home == c.self {
+	if a := c.find(id); a != nil && c.serves(a) {
 		return a
 	}
 	return nil
 }
+
+// serves says whether an agent's inbox is this node's.
+func (c *Core) serves(a *agent) bool { return a.bind.Home == c.self && a.arrives == nil }
 
 // Self's place: an outside node writes everything in its one scope.
 func (c *Core) inside() bool { return c.members[c.self].Inside || len(c.members) == 0 }

@@ -131,7 +131,7 @@ func (c *Core) tickSeats(now time.Time) {
 	for _, env := range due {
 		scope := c.scopeTo("")
 		if from := c.home(env.From); from != nil {
-			c.author.name(&c.ready, now, scope, from.bind)
+			c.author.name(&c.ready, now, scope, from)
 		}
 		ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(env), env)
 		c.hasDeclared(now, env, ref)

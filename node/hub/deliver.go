@@ -21,6 +21,7 @@ func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envel
 	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
 	c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)
+	delete(c.pending, ref) // it may have been on its way to another home
 	c.presenceDirty = true
 	for _, id := range a.conns {
 		if conn := c.conns[id]; socket(conn.client) {
@@ -159,7 +160,7 @@ func (c *Core) replicated(in Replicated) {
 func (c *Core) acked(now time.Time, in Acked) {
 	a := c.takes(in.Agent)
 	if a == nil {
-		c.tell(Told{Token: in.Token, ID: in.Of, Refusal: protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here", "aster agents", string(in.Agent))})
+		c.tell(Told{Token: in.Token, ID: in.Of, Refusal: c.notHere(in.Agent)})
 		return
 	}
 	a.acks = true

@@ -95,6 +95,8 @@ type Applied struct {
 	Record *protocol.Record
 	Env    *protocol.Envelope // of messages
 	Seen   *Seen              // of messages for an agent here: an earlier one under the same identity
+	// Settled: a former home of the recipient, which moved here, has said that it was processed or refused.
+	Settled bool
 	// Held says how far a log is held here. Nil: the author is believed to speak of messages that there are.
 	Held func(protocol.LogID) uint64
 }
@@ -145,6 +147,8 @@ type Member struct {
 	Role   protocol.Role
 	Inside bool
 	Gone   bool // revoked or left
+	// Admitted is when it was first let in, by the clock of who did, ms.
+	Admitted int64
 }
 
 // Rooms replaces what is known of rooms, after a cut took records back.

@@ -65,6 +65,7 @@ type stage struct {
 	seqs  map[protocol.LogID]uint64
 	asked []Selected
 	vals  map[string][]byte
+	over  map[Ref]bool    // processed or refused
 	room  protocol.RoomID // the one made last
 	last  ConnID
 	toks  Token
@@ -73,7 +74,7 @@ type stage struct {
 func newStage() *stage {
 	s := &stage{
 		now: time.UnixMilli(1_790_000_000_000), peers: map[string]protocol.PeerID{}, names: map[protocol.PeerID]string{},
-		seen: map[protocol.Digest]Seen{}, envs: map[Ref]*protocol.Envelope{}, conns: map[string]ConnID{}, who: map[ConnID]string{}, seqs: map[protocol.LogID]uint64{},
+		seen: map[protocol.Digest]Seen{}, envs: map[Ref]*protocol.Envelope{}, conns: map[string]ConnID{}, who: map[ConnID]string{}, vals: map[string][]byte{}, over: map[Ref]bool{}, seqs: map[protocol.LogID]uint64{},
 	}
 	self := s.peer("here")
 	s.core = New(Boot{
@@ -135,10 +136,10 @@ func (s *stage) settle(out *strings.Builder) {
 			fmt.Fprintf(out, "  log %s %s\n", s.ref(ref), d.Record.Kind)
 		}
 	}
+	for _, t := range rd.Tiers {
+		s.over[t.Ref] = s.over[t.Ref] || t.Tier == protocol.Processed || t.Tier == protocol.Refused
+	}
 	for k, v := range rd.Values {
-		if s.vals == nil {
-			s.vals = map[string][]byte{}
-		}
 		if s.vals[k] = v; v == nil {
 			delete(s.vals, k)
 		}
@@ -193,6 +194,10 @@ func (s *stage) show(o Out) string {
 		return fmt.Sprintf("%s is %s", o.Agent, o.Role)
 	case Replaced:
 		return fmt.Sprintf("close %s flap=%v", s.who[o.Conn], o.Flap)
+	case MovedAway:
+		return fmt.Sprintf("close %s: %s lives on %s", s.who[o.Conn], o.Agent, s.names[o.Home])
+	case Recalled:
+		return fmt.Sprintf("%s hears: %s is called %s now", s.who[o.Conn], o.Was, o.Is)
 	case RoomEvent:
 		var to []string
 		for _, id := range o.Conns {
@@ -273,7 +278,7 @@ func (s *stage) do(t *testing.T, w []string) {
 			t.Fatal("rooms do not survive", err)
 		}
 		for _, a := range s.core.agents {
-			b.Binds = append(b.Binds, a.bind)
+			b.Agents = append(b.Agents, Bound{Bind: a.says(), At: a.word.at, Homes: a.homes, Guest: a.guest, Move: a.arrives})
 		}
 		s.remember(&b)
 		s.core = New(b)

@@ -58,7 +58,7 @@ func (c *Core) settleAll(now time.Time) {
 	}
 	var held []*agent
 	for _, a := range c.agents {
-		if a.box == nil || a.state == a.noted.State {
+		if a.box == nil || a.arrives != nil || a.state == a.noted.State {
 			continue
 		}
 		if at := a.settles(); now.Before(at) {
@@ -70,7 +70,7 @@ func (c *Core) settleAll(now time.Time) {
 	slices.SortFunc(held, func(a, b *agent) int { return strings.Compare(string(a.bind.Agent), string(b.bind.Agent)) })
 	scope := c.scopeTo("")
 	for _, a := range held {
-		c.author.name(&c.ready, now, scope, a.bind)
+		c.author.name(&c.ready, now, scope, a)
 		c.author.add(&c.ready, now, scope, protocol.KindPresence,
 			protocol.EncodeBody(protocol.PresenceBody{Agent: a.bind.Agent, State: string(a.state)}), nil)
 		a.noted = Noted{a.state, now}

@@ -35,7 +35,8 @@ type Ready struct {
 	Drafts  []Draft
 	Inbox   []InboxPut
 	Tiers   []TierPut
-	Renames []InboxRename // follow Inbox and Tiers
+	Renames []InboxRename      // follow Inbox and Tiers
+	Left    []protocol.AgentID // what is unread there is another home's now; before all else
 	Values  map[string][]byte
 	Out     []Out
 }
@@ -84,6 +85,9 @@ type Told struct {
 	To      protocol.AgentID // whom a message that named nobody went to
 	Repeat  bool
 	Wait    *Waited
+	// Of a Move: how much unread mail goes along, and whether main decided it.
+	Unread int
+	Forced bool
 }
 
 // Waited answers a Wait.
@@ -145,6 +149,20 @@ type Replaced struct {
 	Flap bool
 }
 
+// MovedAway closes a connection whose agent lives on another node now.
+type MovedAway struct {
+	Conn  ConnID
+	Agent protocol.AgentID
+	Home  protocol.PeerID
+}
+
+// Recalled tells a connection that its agent is called otherwise from now on: another's binding of the name prevailed.
+type Recalled struct {
+	Conn    ConnID
+	Was, Is protocol.AgentID
+	Role    protocol.Role
+}
+
 // PresenceChanged asks for our agents' presence to be sent to peers.
 type PresenceChanged struct{}
 
@@ -188,6 +206,8 @@ func (QueuedNotice) isOut()    {}
 func (Roster) isOut()          {}
 func (Welcome) isOut()         {}
 func (Replaced) isOut()        {}
+func (MovedAway) isOut()       {}
+func (Recalled) isOut()        {}
 func (PresenceChanged) isOut() {}
 func (Mail) isOut()            {}
 func (MainChanged) isOut()     {}

@@ -32,11 +32,20 @@ func (b *receiptBatch) add(tier protocol.Tier, agent protocol.AgentID, reason st
 	b.groups = append(b.groups, receiptGroup{tier, agent, reason, scope, []Ref{ref}})
 }
 
+// recalled lets what waits be said under the name that the agent has now.
+func (b *receiptBatch) recalled(was, is protocol.AgentID) {
+	for i := range b.groups {
+		if protocol.FoldAgentID(b.groups[i].agent) == protocol.FoldAgentID(was) {
+			b.groups[i].agent = is
+		}
+	}
+}
+
 // flush drafts the records.
 func (b *receiptBatch) flush(c *Core, now time.Time) {
 	for _, g := range b.groups {
 		if a := c.home(g.agent); a != nil {
-			c.author.name(&c.ready, now, g.scope, a.bind) // a log knows an agent by its binding
+			c.author.name(&c.ready, now, g.scope, a) // a log knows an agent by its binding
 		}
 		body := protocol.ReceiptsBody{Tier: g.tier, Agent: g.agent, Of: ranges(g.refs), Reason: g.reason}
 		at := c.author.add(&c.ready, now, g.scope, protocol.KindReceipts, protocol.EncodeBody(body), nil)
@@ -81,6 +90,11 @@ func ranges(refs []Ref) []protocol.LogRange {
 
 // rangeRefsMax bounds how many messages one receipts record may speak of: a commit's worth.
 const rangeRefsMax = 4 * protocol.CommitRecordsMax
+
+// Refs lists the places that ranges name; false: they are impossible, or more than one commit's worth.
+func Refs(of []protocol.LogRange) ([]Ref, bool) {
+	return refsOf(protocol.ScopeInside, protocol.ReceiptsBody{Of: of})
+}
 
 // refsOf lists the places that a receipts record in a log of scope names, at most rangeRefsMax; false: the body is
 // impossible. Whoever writes outside the inside's scope knows of no other scope's messages.

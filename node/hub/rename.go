@@ -28,28 +28,6 @@ type Former struct {
 // renamesMax bounds how far a chain of renames is followed.
 const renamesMax = 64
 
-// heard takes what a home says of a binding in a record of the time at. Logs of one home arrive in any order, so a word
-// about a name that is older than its giving up is void.
-func (c *Core) heard(bind protocol.BindBody, at protocol.HLC) {
-	key := protocol.FoldAgentID(bind.Agent)
-	if f, ok := c.former[key]; ok && f.Bind.Home == bind.Home {
-		if at <= f.At {
-			return
-		}
-		delete(c.former, key)
-	}
-	if bind.RenamedTo == "" {
-		c.bound(bind)
-		return
-	}
-	for k, a := range c.agents { // by its identity: after a clash it is called otherwise here
-		if a.bind.Home == bind.Home && (a.bind.Since == bind.Since || k == key) && len(a.conns) == 0 {
-			delete(c.agents, k)
-		}
-	}
-	c.former[key] = Former{bind, at}
-}
-
 // successor is who an agent of a former name is now, nil if that is gone or not known yet. Of any other name it is the
 // agent of that name.
 func (c *Core) successor(id protocol.AgentID) *agent {
@@ -63,7 +41,7 @@ func (c *Core) successor(id protocol.AgentID) *agent {
 			return nil
 		}
 		for _, a := range c.agents { // by where it came from: after a clash it is called otherwise
-			if a.bind.Was != "" && a.bind.Home == f.Bind.Home && protocol.FoldAgentID(a.bind.Was) == key {
+			if a.bind.Was != "" && a.bind.First() == f.Bind.Home && protocol.FoldAgentID(a.bind.Was) == key {
 				return a
 			}
 		}
@@ -72,19 +50,28 @@ func (c *Core) successor(id protocol.AgentID) *agent {
 	return nil
 }
 
-// livesAt says whether a peer is the home of an agent, or was while that had this name: what it said then may come late.
+// livesAt says whether a peer is the home of an agent or was, also while that had this name: what it said then may come
+// late.
 func (c *Core) livesAt(id protocol.AgentID, peer protocol.PeerID) bool {
-	if a := c.find(id); a != nil {
-		return a.bind.Home == peer
+	key := protocol.FoldAgentID(id)
+	if a := c.agents[key]; a != nil && (a.bind.Home == peer || slices.Contains(a.homes, peer)) {
+		return true
 	}
-	f, ok := c.former[protocol.FoldAgentID(id)]
-	return ok && f.Bind.Home == peer
+	if f, ok := c.former[key]; ok && c.agents[key] == nil && f.Bind.Home == peer {
+		return true
+	}
+	for _, a := range c.bound { // its home may know of a clash that this node has yet to hear of
+		if !a.guest && a.bind.Home == peer && a.bind.Called != "" && protocol.FoldAgentID(a.bind.Called) == key {
+			return true
+		}
+	}
+	return false
 }
 
 // takes is the agent here that mail to id is for: the one of that name, or the one that had it. Who sent to the old name
 // knew no better, and what was let in elsewhere is not lost.
 func (c *Core) takes(id protocol.AgentID) *agent {
-	if a := c.successor(id); a != nil && a.bind.Home == c.self {
+	if a := c.successor(id); a != nil && c.serves(a) {
 		return a
 	}
 	return nil
@@ -101,15 +88,16 @@ func (c *Core) Now(id protocol.AgentID) protocol.AgentID {
 	return id
 }
 
-// Formerly lists the names here that an agent of this node had before.
+// Formerly lists the names that an agent had before, by name.
 func (c *Core) Formerly(id protocol.AgentID) []protocol.AgentID {
 	var out []protocol.AgentID
-	a := c.home(id)
+	a := c.find(id)
 	for _, f := range c.former {
-		if a != nil && f.Bind.Home == c.self && c.successor(f.Bind.Agent) == a {
+		if a != nil && c.successor(f.Bind.Agent) == a {
 			out = append(out, f.Bind.Agent)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -157,21 +145,23 @@ func (c *Core) rename(now time.Time, in Rename) {
 		return
 	}
 	c.receipts.flush(c, now) // what was said under the old name
-	old := a.bind
-	delete(c.agents, protocol.FoldAgentID(old.Agent))
-	delete(c.former, protocol.FoldAgentID(in.To)) // it may take a name back that it had
-	a.bind.Agent, a.bind.Was, a.bind.Since = in.To, old.Agent, c.author.clock.Next(now)
-	if old.Name == string(old.Agent) {
-		a.bind.Name = string(in.To)
-	}
-	c.agents[protocol.FoldAgentID(in.To)] = a
-	gone := old
+	old, gone := a.bind, a.says()
 	gone.RenamedTo = in.To
-	for _, scope := range c.scopesOf(old.Agent) {
-		c.author.name(&c.ready, now, scope, a.bind)
+	scopes := c.scopesOf(old.Agent)
+	delete(c.former, protocol.FoldAgentID(in.To)) // it may take a name back that it had
+	bind := protocol.BindBody{Agent: in.To, Home: c.self, Since: c.author.clock.Next(now), Name: old.Name, Role: old.Role, Client: old.Client, Was: old.Agent}
+	if old.Name == string(old.Agent) {
+		bind.Name = string(in.To)
+	}
+	c.unbind(a)
+	a.homes = nil
+	c.bind(now, a, bind)
+	for _, scope := range scopes {
+		c.author.name(&c.ready, now, scope, a)
 		c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)
 	}
 	c.author.forget(old.Agent)
+	c.ended[identityOf(&gone)] = wordOf(&gone, c.author.clock.Last())
 	c.former[protocol.FoldAgentID(old.Agent)] = Former{gone, c.author.clock.Last()}
 	for t, key := range c.waits {
 		if key == protocol.FoldAgentID(old.Agent) {
@@ -211,7 +201,7 @@ func (c *Core) mayRename(a *agent, in Rename) *protocol.Refusal {
 		if other := c.find(in.Agent); other != nil {
 			return protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "rename it there", string(other.bind.Agent), c.nodeName(other.bind.Home))
 		}
-		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here. %s", "", string(in.Agent), c.choices())
+		return c.notHere(in.Agent)
 	}
 	if err := protocol.CheckAgentID(in.To); err != nil {
 		return protocol.Refuse(protocol.CodeBadAgentID, err.Error(), "choose a name without slashes and control characters")
@@ -230,7 +220,7 @@ func (c *Core) mayRename(a *agent, in Rename) *protocol.Refusal {
 	switch {
 	case len(a.conns) > 0:
 		return refuse("end its client first", "agent %q is attached", string(a.bind.Agent))
-	case c.term.Agent == a.bind.Agent && c.term.Peer == c.self:
+	case c.leads(a):
 		return refuse("", "%q is the main agent of this mesh, which keeps its name", string(a.bind.Agent))
 	case c.meets(was) != "":
 		return refuse("leave it first", "%q is in the room %q, which knows it by its name", string(a.bind.Agent), string(c.meets(was)))
@@ -270,6 +260,7 @@ func (c *Core) forgetFormer(now time.Time, id protocol.AgentID) bool {
 	gone := f.Bind
 	gone.RenamedTo, gone.Forgotten = "", true
 	c.author.add(&c.ready, now, c.scopeTo(""), protocol.KindBind, protocol.EncodeBody(gone), nil)
+	c.ended[identityOf(&gone)] = wordOf(&gone, c.author.clock.Last())
 	delete(c.former, key)
 	return true
 }

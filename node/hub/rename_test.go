@@ -25,7 +25,7 @@ func (s *stage) more(w []string) bool {
 			Body: protocol.EncodeBody(protocol.BindBody{Agent: protocol.AgentID(w[3]), Home: peer, Since: 5, Role: protocol.RoleLocal})}
 		s.core.Step(s.now, Applied{Record: &rec})
 	default:
-		return false
+		return s.moves(w)
 	}
 	return true
 }
@@ -46,6 +46,9 @@ func (s *stage) renamed(w []string) {
 
 // remember puts into a boot what the board's fold would.
 func (s *stage) remember(b *Boot) {
+	for id, w := range s.core.ended {
+		b.Ended = append(b.Ended, Former{protocol.BindBody{Agent: id.id, Home: w.claim.Home, Origin: id.first, Moves: w.claim.Moves, Forced: w.claim.Forced}, w.at})
+	}
 	for _, f := range s.core.former {
 		b.Former = append(b.Former, f)
 	}

@@ -278,7 +278,7 @@ func (c *Core) asker(env *protocol.Envelope, in Say) []ConnID {
 // roomRecord writes a step and lets it take effect.
 func (c *Core) roomRecord(now time.Time, body protocol.RoomBody) {
 	if from := c.home(body.By); from != nil {
-		c.author.name(&c.ready, now, protocol.ScopeInside, from.bind)
+		c.author.name(&c.ready, now, protocol.ScopeInside, from)
 	}
 	ref := c.author.add(&c.ready, now, protocol.ScopeInside, protocol.KindRoom, protocol.EncodeBody(body), nil)
 	last := c.ready.Drafts[len(c.ready.Drafts)-1].Record

@@ -128,7 +128,7 @@ func (c *Core) roomLog(now time.Time, env *protocol.Envelope, r *room.Room, conn
 	if env.From != "" {
 		env.SpeakerClass, env.AutoHop = "agent", r.Hops()+1
 		if from := c.home(env.From); from != nil {
-			c.author.name(&c.ready, now, protocol.ScopeInside, from.bind)
+			c.author.name(&c.ready, now, protocol.ScopeInside, from)
 		}
 	}
 	env.Rcpt = nil

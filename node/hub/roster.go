@@ -9,7 +9,7 @@ import (
 
 // role is what an agent may do now: main by the term, an outsider's by its member's certificate, else as bound.
 func (c *Core) role(a *agent) protocol.Role {
-	if a.bind.Agent == c.term.Agent && a.bind.Home == c.term.Peer {
+	if c.term.Agent != "" && protocol.FoldAgentID(a.own) == protocol.FoldAgentID(c.term.Agent) && a.bind.Home == c.term.Peer {
 		return protocol.RoleMain
 	}
 	if m, ok := c.members[a.bind.Home]; ok && !m.Inside {
@@ -57,6 +57,10 @@ func (c *Core) known(a *agent) Known {
 		Agent: a.bind.Agent, Name: a.bind.Name, Role: c.role(a), Home: a.bind.Home, State: a.state, Since: a.since,
 		Wakes: a.wakes, Doing: a.doing,
 	}}
+	if k.Here && a.arrives != nil {
+		k.State, k.Doing = protocol.StateAway, "its mail is on the way from "+c.nodeName(a.arrives.From)
+		return k
+	}
 	if k.Here {
 		k.Unread = a.box.unread()
 		for _, id := range a.conns {
@@ -171,12 +175,14 @@ func (c *Core) peerPresence(in PeerPresence) {
 			if c.crowded(p.Home) {
 				continue
 			}
-			a = &agent{hearsay: true, state: protocol.StateUnknown,
+			a = &agent{hearsay: true, state: protocol.StateUnknown, own: p.Agent,
 				bind: protocol.BindBody{Agent: p.Agent, Home: p.Home, Name: p.Name, Role: p.Role}}
 			c.agents[protocol.FoldAgentID(p.Agent)] = a
 		}
 		if a.bind.Home == p.Home {
 			a.remote = &row
+		} else {
+			a.elsewhere = &row // it may have moved there, and that record be on its way
 		}
 	}
 	c.rosterDirty = true

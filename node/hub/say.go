@@ -47,7 +47,7 @@ func (c *Core) say(now time.Time, in Say) {
 	}
 	scope := c.scopeTo(env.To)
 	if from != nil {
-		c.author.name(&c.ready, now, scope, from.bind)
+		c.author.name(&c.ready, now, scope, from)
 	}
 	ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(&env), &env)
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
@@ -163,9 +163,8 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		return protocol.Refuse(protocol.CodeReservedName, "only the hub sends %s", "choose another name", string(env.Intent))
 	}
 	if from == nil && env.From != "" {
-		if other := c.find(env.From); other != nil && other.bind.Home != c.self && !other.hearsay {
-			return protocol.Refuse(protocol.CodeIdentityMismatch, "agent %q lives on node %s", "speak there, or choose another id",
-				string(env.From), c.nodeName(other.bind.Home))
+		if r := c.Elsewhere(env.From); r != nil {
+			return r
 		}
 	}
 	if selection(env.Intent) {

@@ -330,7 +330,7 @@ func (c *Core) selectionSeen(ref Ref, env *protocol.Envelope, at time.Time) bool
 		return true
 	}
 	a := c.find(asker)
-	if a == nil || a.bind.Home != ref.Log.Peer {
+	if a == nil || !c.livesAt(asker, ref.Log.Peer) {
 		return false
 	}
 	key := promptKey{protocol.FoldAgentID(asker), v.PromptID}

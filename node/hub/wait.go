@@ -16,7 +16,7 @@ const (
 func (c *Core) wait(now time.Time, in Wait) {
 	a := c.home(in.Agent)
 	if a == nil {
-		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here. %s", "", string(in.Agent), c.choices())})
+		c.tell(Told{Token: in.Token, Refusal: c.notHere(in.Agent)})
 		return
 	}
 	c.waits[in.Token] = protocol.FoldAgentID(a.bind.Agent)

@@ -45,9 +45,10 @@ type TierPut struct {
 // Batch is what one Commit writes: all of it or nothing.
 type Batch struct {
 	Entries []Entry
-	Inbox   []InboxPut    // of messages held or among Entries, else ErrUnknownMessage
-	Tiers   []TierPut     // of any message, also of one that has not arrived
-	Renames []InboxRename // after Inbox and Tiers
+	Inbox   []InboxPut         // of messages held or among Entries, else ErrUnknownMessage
+	Tiers   []TierPut          // of any message, also of one that has not arrived
+	Renames []InboxRename      // after Inbox and Tiers
+	Left    []protocol.AgentID // what is unread there is another node's now; before all else
 	Values  map[string][]byte
 }
 
@@ -58,7 +59,7 @@ func (b *Batch) voids() bool {
 }
 
 func (b *Batch) empty() bool {
-	return len(b.Entries) == 0 && len(b.Inbox) == 0 && len(b.Tiers) == 0 && len(b.Renames) == 0 && len(b.Values) == 0
+	return len(b.Entries) == 0 && len(b.Inbox) == 0 && len(b.Tiers) == 0 && len(b.Renames) == 0 && len(b.Left) == 0 && len(b.Values) == 0
 }
 
 // Commit writes b in one transaction with one sync. When it returns nil, all of b is on stable storage, and first is
@@ -215,6 +216,11 @@ func (t *transaction) write(b *Batch) error {
 	}
 	for _, l := range t.logs {
 		if err := t.putHead(l); err != nil {
+			return err
+		}
+	}
+	for _, agent := range b.Left {
+		if err := t.leaveInbox(agent); err != nil {
 			return err
 		}
 	}

@@ -255,6 +255,24 @@ type RenameRequest struct {
 	To protocol.AgentID `json:"to"`
 }
 
+// MoveRequest is POST /agents/{id}/move. Node is a member's name or its peer id.
+type MoveRequest struct {
+	Node string `json:"node"`
+}
+
+// Moved says where an agent lives now.
+type Moved struct {
+	Agent    protocol.AgentID `json:"agent"`
+	From     protocol.PeerID  `json:"from"`
+	FromNode string           `json:"fromNode"`
+	To       protocol.PeerID  `json:"to"`
+	Node     string           `json:"node"`
+	Unread   int              `json:"unread"` // that went along; of a forced move unknown
+	// Forced: its home was gone, so what that had in hand is not known, and may be delivered again.
+	Forced bool `json:"forced,omitempty"`
+	Taken  bool `json:"taken"` // the new home has taken the mail over
+}
+
 // InviteRequest is POST /invites.
 type InviteRequest struct {
 	Role      protocol.Role `json:"role"`

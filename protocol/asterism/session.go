@@ -221,6 +221,13 @@ func (s *Session) surface() string {
 	return "agent"
 }
 
+// Recall lets the connection go on under another id: its agent is called so from now on.
+func (s *Session) Recall(id protocol.AgentID) {
+	if s.phase == agent {
+		s.sender.ID, s.info.AgentID = id, id
+	}
+}
+
 // SetRole follows a change of main.
 func (s *Session) SetRole(r protocol.Role) {
 	if s.phase == agent {

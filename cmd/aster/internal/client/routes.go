@@ -266,6 +266,12 @@ func (c *Client) RenameAgent(ctx context.Context, agent, to protocol.AgentID) (o
 	return out, err
 }
 
+// MoveAgent hands an agent over to another node, by name or peer id, and says what came of it.
+func (c *Client) MoveAgent(ctx context.Context, agent protocol.AgentID, node string) (out api.Moved, err error) {
+	err = c.call(ctx, post("agents", string(agent), "move"), api.MoveRequest{Node: node}, &out)
+	return out, err
+}
+
 // BoardLink is an address that opens the board once.
 func (c *Client) BoardLink(ctx context.Context) (string, error) {
 	var out struct{ URL string }

@@ -1,0 +1,63 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// leaveInbox takes what is unread out of an inbox: its agent has another home. The messages stay.
+func (t *transaction) leaveInbox(agent protocol.AgentID) error {
+	if err := t.c.exec("DELETE FROM inbox WHERE key=? AND state=0", fold(agent)); err != nil {
+		return fmt.Errorf("inbox of %s: %w", agent, err)
+	}
+	return nil
+}
+
+// Place is where a message lies: in its log, and here.
+type Place struct {
+	Log protocol.LogID
+	Seq uint64
+	Pos uint64
+}
+
+// Addressed lists all messages here that name an agent as their target or are in its inbox here, oldest first.
+func (j *Journal) Addressed(agent protocol.AgentID) (out []Place, err error) {
+	if err := j.filed(); err != nil {
+		return nil, fmt.Errorf("mail of %s: %w", agent, err)
+	}
+	err = j.read(func(c *conn) error {
+		return c.each(`SELECT r.pos, r.log, r.seq FROM records r JOIN (
+			SELECT pos FROM msgs WHERE target=?1 UNION SELECT pos FROM inbox WHERE key=?1) m ON m.pos=r.pos ORDER BY r.pos`,
+			[]any{fold(agent)}, func(s *sqlite3.Stmt) bool {
+				if l := j.logOfRow(s.ColumnInt64(1)); l != nil {
+					out = append(out, Place{l.id, uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(0))})
+				}
+				return true
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mail of %s: %w", agent, err)
+	}
+	return out, nil
+}
+
+// Copies lists the newest messages here under one id and sender: a client may send again through another node.
+func (j *Journal) Copies(from protocol.AgentID, id protocol.MsgID) ([]Message, error) {
+	if err := j.filed(); err != nil {
+		return nil, fmt.Errorf("copies of %s: %w", id, err)
+	}
+	all, err := j.byID(id)
+	if err != nil {
+		return nil, err
+	}
+	var out []Message
+	for i := range all {
+		if fold(all[i].Envelope.From) == fold(from) {
+			out = append(out, all[i])
+		}
+	}
+	return out, nil
+}
