@@ -142,6 +142,7 @@ func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, e
 	if err != nil {
 		return api.SendResult{}, err
 	}
+	n.sent(ownerPerson, &env)
 	out := api.SendResult{MsgID: told.ID, Short: shortOf(&env), Tier: protocol.Logged, To: cmp.Or(told.To, env.To), Repeat: told.Repeat}
 	err = n.loop.call(ctx, func() {
 		out.Alone = n.loop.core.Alone()

@@ -189,8 +189,16 @@ func (s *socket) prepare(env *protocol.Envelope) error {
 
 // given notes that a message was taken: what it names does not count against its giver any more.
 func (l *loop) given(owner string, env *protocol.Envelope) {
+	if len(env.Blobs) > 0 {
+		l.savers.Go(func() { l.n.sent(owner, env) })
+	}
+}
+
+func (n *Node) sent(owner string, env *protocol.Envelope) {
 	for _, b := range env.Blobs {
-		l.store.SentPart(owner, b.SHA256)
+		if err := n.store.SentPart(owner, b.SHA256); err != nil {
+			n.log.Warn("attachment not marked as sent", "sha256", b.SHA256, "err", err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
@@ -146,7 +147,7 @@ func TestHalfUploadsAreBoundedAndSweptAndGiveWay(t *testing.T) {
 	if _, code := w.ask(t, asterism.ArtifactOffer, map[string]any{"artifact": asterism.HashOf(one), "size": 4}); code != "" {
 		t.Errorf("in the place of what was discarded: %q", code)
 	}
-	for i := range 10_000 {
+	for i := range 1000 {
 		_, err := n.beginUpload(fmt.Sprint("agent/", i), asterism.HashOf(one), 4)
 		if full := len(n.store.Parts("")) >= uploadsAllMax; err != nil && !full {
 			t.Fatalf("client %d: %v", i, err)
@@ -179,7 +180,9 @@ func TestWhatNobodyNamesIsCountedAgainstWhoGaveIt(t *testing.T) {
 	if _, err := n.beginUpload("agent/w", asterism.HashOf(nil), protocol.BlobBytesMax); err != nil {
 		t.Fatal(err) // the eighth, and just 512 MiB
 	}
-	n.store.SentPart("agent/w", asterism.HashOf(nil))
+	if err := n.store.SentPart("agent/w", asterism.HashOf(nil)); err != nil {
+		t.Fatal(err)
+	}
 	if err := n.store.DropPart("agent/w", asterism.HashOf(fmt.Append(nil, 0))); err != nil {
 		t.Fatal(err)
 	}
@@ -266,6 +269,64 @@ func TestALargeDeliveryHoldsUpItsOwnSocketAlone(t *testing.T) {
 	}
 }
 
+// TestAFloodOfQuestionsEndsItsOwnSocketAlone: a client that asks for thousands of pieces and reads none is cut off; the
+// others get theirs, and no heap of answers grows.
+func TestAFloodOfQuestionsEndsItsOwnSocketAlone(t *testing.T) {
+	var n *Node
+	r := start(t, func(c *Config) { c.probe = func(x *Node) { n = x } })
+	w, m := r.attach(t, "worker"), r.attach(t, "main-agent")
+	data := content(6, 4*asterism.ArtifactChunkBytes)
+	w.give(t, data, 0, -1)
+	w.send(t, map[string]any{"type": "CUSTOM", "name": "Report", "msgId": "r1", "targetAgentId": "main-agent", "value": named(data)})
+	m.next(t, "Report")
+	ctx, cancel := context.WithCancel(t.Context())
+	deaf, err := link.Dial(ctx, "ws"+r.Board[len("http"):]+"/ws", nil, link.Options{QueueBytes: 64 << 20, QueueWait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf.Authenticated()
+	greeted, end, done := make(chan bool), make(chan bool), make(chan error, 1)
+	go func() {
+		done <- deaf.Serve(ctx, func(b []byte, _ bool) {
+			if f, _ := asterism.Decode(b, 0); f.Name == "ConnectionInfo" {
+				close(greeted)
+				<-end // it reads no more
+			}
+		})
+	}()
+	deaf.Send([]byte(`{"type":"HELLO","agentId":"main-agent-2"}`))
+	<-greeted
+	w.send(t, map[string]any{"type": "CUSTOM", "name": "Report", "msgId": "r2", "targetAgentId": "main-agent-2", "value": named(data)})
+	get := []byte(`{"type":"CUSTOM","name":"ArtifactGet","value":{"artifact":"` + asterism.HashOf(data) + `","chunk_index":0,"of":"r2"}}`)
+	for range 2000 {
+		deaf.Send(get)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if got := m.take(t, "r1", data); !bytes.Equal(got, data) {
+			t.Fatal("other bytes came")
+		}
+		state, code := w.ask(t, asterism.ArtifactOffer, map[string]any{"artifact": asterism.HashOf(data), "size": len(data)})
+		if code != "" || state["complete"] != true {
+			t.Fatalf("%v %s", state, code)
+		}
+		m.send(t, map[string]any{"type": "CUSTOM", "name": "Ping", "targetAgentId": "worker", "value": map[string]any{}})
+		w.next(t, "Ping")
+		open := 0
+		if err := n.loop.call(t.Context(), func() { open = len(n.loop.core.Conns("main-agent-2")) }); err != nil {
+			t.Fatal(err)
+		}
+		if open == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is still connected")
+		}
+	}
+	cancel()
+	close(end)
+	<-done
+}
+
 // TestAttachmentCrossesNodesFromWhereItWasCutOff: the recipient's node goes on with the half that it has, checks the whole,
 // and gives its receipt only then.
 func TestAttachmentCrossesNodesFromWhereItWasCutOff(t *testing.T) {
@@ -339,6 +400,9 @@ func TestAFileOfThePersonReachesAnAgent(t *testing.T) {
 		Blobs: []protocol.BlobRef{{SHA256: sum, Bytes: total, Name: "a.bin"}}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if row, _ := n.store.PartOf(ownerPerson, sum); !row.Sent {
+		t.Errorf("what was sent counts against the person: %+v", row)
 	}
 	if f := w.next(t, "UserPrompt"); !strings.Contains(string(f.Value), sum) {
 		t.Errorf("the agent is not told of it: %s", f.Value)

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -56,8 +57,10 @@ func (a *app) attachOne(ctx context.Context, c *client.Client, path string) (pro
 	return c.PutFile(ctx, name, mime.TypeByExtension(filepath.Ext(name)), f, progress)
 }
 
-// attached counts what can be saved: the value of a large message is shown, not saved.
-func attached(e protocol.Envelope) int { return len(e.Blobs) }
+// attached says whether somebody attached a file: git bundles and outputs have commands of their own.
+func attached(e protocol.Envelope) bool {
+	return slices.ContainsFunc(e.Blobs, func(b protocol.BlobRef) bool { return b.Use == "" })
+}
 
 // saved is one line of show --save --json.
 type saved struct {
@@ -69,7 +72,7 @@ type saved struct {
 // saveAttachments puts what a message has into a folder, under names that its sender cannot make anything else of, and
 // never over a file that is there.
 func (a *app) saveAttachments(ctx context.Context, c *client.Client, m api.Message, dir string) error {
-	if attached(m.Envelope) == 0 {
+	if len(m.Envelope.Blobs) == 0 {
 		return failed("%s has nothing attached", idOf(m.Envelope.Intent, m.Short))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

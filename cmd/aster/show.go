@@ -32,7 +32,7 @@ func showCommand(a *app) *cobra.Command {
 				return a.emit(m)
 			}
 			table(a.stdout, messageRows(m)...)
-			if attached(m.Envelope) > 0 {
+			if attached(m.Envelope) {
 				a.talk("to have what is attached: aster show %s --save DIR", idOf(m.Envelope.Intent, m.Short))
 			}
 			if body := bodyText(m.Envelope); body != "" {

@@ -33,7 +33,7 @@ type Part struct {
 	Have   int64
 	Whole  bool
 	At     time.Time // last change
-	Sent   bool      // a message that names it was taken; forgotten with the process
+	Sent   bool      // a message that names it was taken
 }
 
 // partKey is what a part is filed under; its owner's hash, so that no owner's name becomes a path.
@@ -58,7 +58,8 @@ type parts struct {
 
 const (
 	partEnding = ".part"
-	heldEnding = ".held"
+	heldEnding = ".held" // whole
+	sentEnding = ".sent" // whole, and a message that names it was taken
 )
 
 func (j *Journal) partDir() string { return filepath.Join(j.dir, "parts") }
@@ -70,11 +71,10 @@ func ownerHash(owner string) string {
 
 // parsePartName reads OWNER-SHA-BYTES of a file's name. It is ours, but lies where others may write.
 func (j *Journal) parsePartName(name string) (p *part, key partKey, ok bool) {
-	stem, whole := strings.CutSuffix(name, heldEnding)
-	if !whole {
-		if stem, ok = strings.CutSuffix(name, partEnding); !ok {
-			return nil, key, false
-		}
+	ending := filepath.Ext(name)
+	stem, whole := strings.TrimSuffix(name, ending), ending == heldEnding || ending == sentEnding
+	if !whole && ending != partEnding {
+		return nil, key, false
 	}
 	owner, rest, _ := strings.Cut(stem, "-")
 	sha, size, _ := strings.Cut(rest, "-")
@@ -82,7 +82,7 @@ func (j *Journal) parsePartName(name string) (p *part, key partKey, ok bool) {
 	if _, isSHA := j.blobPath(sha); !isSHA || len(owner) != 32 || err != nil || bytes < 0 || bytes > protocol.BlobBytesMax {
 		return nil, key, false
 	}
-	return &part{file: stem, row: Part{SHA256: sha, Bytes: bytes, Whole: whole}}, partKey{owner, sha}, true
+	return &part{file: stem, row: Part{SHA256: sha, Bytes: bytes, Whole: whole, Sent: ending == sentEnding}}, partKey{owner, sha}, true
 }
 
 // loadParts finds again what former processes left. Called before Open returns.
@@ -304,13 +304,22 @@ func (j *Journal) adopt(ctx context.Context, path, sha string, bytes int64) erro
 	return err
 }
 
-// SentPart notes that a message which names the content was taken: it does not count against its owner any more.
-func (j *Journal) SentPart(owner, sha string) {
-	j.parts.mu.Lock()
-	defer j.parts.mu.Unlock()
-	if p := j.parts.rows[partKey{ownerHash(owner), sha}]; p != nil {
-		p.row.Sent = true
+// SentPart notes that a message which names the content was taken: it does not count against its owner any more. If the
+// power fails it may.
+func (j *Journal) SentPart(owner, sha string) error {
+	p := j.lockPart(partKey{ownerHash(owner), sha})
+	if p == nil {
+		return nil
 	}
+	defer p.mu.Unlock()
+	if row := j.setPart(p, func(*Part) {}); row.Whole && !row.Sent {
+		file := filepath.Join(j.partDir(), p.file)
+		if err := os.Rename(file+heldEnding, file+sentEnding); err != nil {
+			return fmt.Errorf("mark a part: %w", err)
+		}
+	}
+	j.setPart(p, func(r *Part) { r.Sent = true })
+	return nil
 }
 
 // DropPart forgets what an owner gave of some content; what became whole stays as content until it is swept.
@@ -340,7 +349,7 @@ func (j *Journal) forget(key partKey, p *part) error {
 		j.blobBytes.Add(-p.row.Have)
 	}
 	var errs []error
-	for _, ending := range []string{partEnding, heldEnding} {
+	for _, ending := range []string{partEnding, heldEnding, sentEnding} {
 		if err := os.Remove(filepath.Join(j.partDir(), p.file+ending)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

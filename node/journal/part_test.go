@@ -65,9 +65,12 @@ func TestAPartSurvivesAndBecomesContent(t *testing.T) {
 	if err != nil || !row.Whole || !j.HasBlob(sha) || j.blobBytes.Load() != 5000 {
 		t.Fatalf("%+v %v, %d bytes counted", row, err, j.blobBytes.Load())
 	}
+	must(j.SentPart("w", sha))
+	must(j.SentPart("w", sha))
+	must(j.SentPart("nobody", sha))
 	j.Close()
 	j = open(t, dir, Options{})
-	if row, ok := j.PartOf("w", sha); !ok || !row.Whole {
+	if row, ok := j.PartOf("w", sha); !ok || !row.Whole || !row.Sent {
 		t.Errorf("what its owner gave is forgotten: %+v", row)
 	}
 	if _, ok := j.PartOf("x", sha); ok {
@@ -128,7 +131,9 @@ func TestPiecesOfManyAtOnceMakeOneWhole(t *testing.T) {
 					t.Error(err)
 				}
 				j.Parts("w")
-				j.SentPart("w", sha)
+				if err := j.SentPart("w", sha); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
