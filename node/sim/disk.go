@@ -1,0 +1,374 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Store is what a node asks of its journal. *journal.Journal is one, and Disk is the model of it: Contract says what
+// both owe.
+type Store interface {
+	Commit(journal.Batch) (first uint64, err error)
+	Heads() ([]journal.Head, error)
+	Digest() (string, error)
+	Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.Record, error)
+	At(log protocol.LogID, seq uint64) (journal.Stored, bool, error)
+	Since(pos uint64, limit int) ([]journal.Stored, error)
+	Position() uint64
+	Identity(protocol.Digest) (journal.IdentityRow, bool, error)
+	Tiers(log protocol.LogID, seq uint64) ([]journal.TierPut, error)
+	Message(log protocol.LogID, seq uint64) (journal.Message, bool, error)
+	MessageByID(from protocol.AgentID, id protocol.MsgID) (journal.Message, bool, error)
+	Inbox(protocol.AgentID, journal.InboxQuery) ([]journal.InboxRow, error)
+	Outbox(from protocol.AgentID, dead bool, limit int) ([]journal.Message, error)
+	Value(key string) ([]byte, bool, error)
+	ValuesWithPrefix(prefix string) (map[string][]byte, error)
+	SaveCheckpoint(name string, pos uint64, data []byte) error
+	Checkpoint(name string) (pos uint64, data []byte, ok bool, err error)
+}
+
+var _ Store = (*journal.Journal)(nil)
+
+// errPower says that the process ended while it wrote: whether the batch is there shows at the next start.
+var errPower = errors.New("the power is gone")
+
+// Disk is a journal in memory. What Write wrote and Sync did not make durable is undone by Crash, or is all there: the
+// real store promises no more and no less. Make one with NewDisk.
+type Disk struct {
+	logs    map[protocol.LogID][]*diskRecord
+	order   []*diskRecord // by position, which begins at 1
+	firsts  map[protocol.Digest]*diskRecord
+	byID    map[protocol.MsgID][]*diskRecord
+	inbox   map[protocol.AgentID][]*inboxRow // by folded id, in order of position
+	tiers   map[placeKey][]journal.TierPut
+	values  map[string][]byte
+	folds   map[string]fold
+	undo    []func()               // of what is written and not synced, in order
+	pending map[protocol.LogID]int // records among it
+
+	// Faults, set by the world.
+	Full  bool // nothing finds room
+	Fails bool // the next sync fails: that is final
+	Short bool // reads come short, which the checksums show
+	dead  error
+}
+
+type placeKey struct {
+	log protocol.LogID
+	seq uint64
+}
+
+type diskRecord struct {
+	journal.Stored
+	env *protocol.Envelope // of messages whose words count
+}
+
+type inboxRow struct {
+	agent  protocol.AgentID
+	rec    *diskRecord
+	state  inboxState
+	reason string
+}
+
+type inboxState int
+
+const (
+	open inboxState = iota
+	processed
+	dead
+)
+
+type fold struct {
+	pos  uint64
+	data []byte
+}
+
+// NewDisk is an empty store.
+func NewDisk() *Disk {
+	return &Disk{
+		logs: map[protocol.LogID][]*diskRecord{}, firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
+		inbox: map[protocol.AgentID][]*inboxRow{}, tiers: map[placeKey][]journal.TierPut{}, values: map[string][]byte{}, folds: map[string]fold{}, pending: map[protocol.LogID]int{},
+	}
+}
+
+// Commit writes and syncs.
+func (d *Disk) Commit(b journal.Batch) (uint64, error) {
+	first, err := d.Write(b)
+	if err == nil {
+		err = d.Sync()
+	}
+	return first, err
+}
+
+// Write is the first half of a Commit: all of b is on its way, and nothing of it is durable.
+func (d *Disk) Write(b journal.Batch) (first uint64, err error) {
+	if d.dead != nil {
+		return 0, d.dead
+	}
+	if len(b.Entries)+len(b.Inbox)+len(b.Tiers)+len(b.Renames)+len(b.Values) == 0 {
+		return d.Position() + 1, nil
+	}
+	if err := d.plan(b.Entries); err != nil {
+		return 0, err
+	}
+	if d.Full {
+		return 0, journal.ErrFull
+	}
+	first = d.Position() + 1
+	mark := len(d.undo)
+	for i := range b.Entries {
+		d.putRecord(&b.Entries[i])
+	}
+	for _, p := range b.Inbox {
+		if err := d.putInbox(p); err != nil {
+			d.rollback(mark)
+			return 0, err
+		}
+	}
+	for _, t := range b.Tiers {
+		d.putTier(t)
+	}
+	for _, r := range b.Renames {
+		d.rename(r)
+	}
+	for k, v := range b.Values {
+		d.putValue(k, v)
+	}
+	return first, nil
+}
+
+// Sync makes what was written durable, or fails for good.
+func (d *Disk) Sync() error {
+	if d.Fails {
+		d.dead = errPower
+	}
+	if d.dead != nil {
+		return d.dead
+	}
+	d.undo = nil
+	clear(d.pending)
+	return nil
+}
+
+// Durable is the last seq of a log that no crash can take.
+func (d *Disk) Durable(log protocol.LogID) uint64 { return uint64(len(d.logs[log]) - d.pending[log]) }
+
+// Crash ends the process: what is not synced survives whole or not at all. The disk is then as the next start finds it.
+func (d *Disk) Crash(survives bool) {
+	if !survives {
+		d.rollback(0)
+	}
+	d.undo, d.dead, d.Fails = nil, nil, false
+	clear(d.pending)
+}
+
+func (d *Disk) rollback(to int) {
+	for i := len(d.undo) - 1; i >= to; i-- {
+		d.undo[i]()
+	}
+	d.undo = d.undo[:to]
+}
+
+func (d *Disk) later(f func()) { d.undo = append(d.undo, f) }
+
+func (d *Disk) plan(entries []journal.Entry) error {
+	type end struct {
+		seq  uint64
+		hash protocol.Hash
+	}
+	ends := map[protocol.LogID]end{}
+	for i := range entries {
+		e := &entries[i]
+		at, ok := ends[e.Record.Log]
+		if rs := d.logs[e.Record.Log]; !ok && len(rs) > 0 {
+			at = end{uint64(len(rs)), rs[len(rs)-1].Hash}
+		}
+		if e.Record.Seq != at.seq+1 || e.Record.Prev != at.hash {
+			return fmt.Errorf("%w: %s has seq %d, the record is seq %d", journal.ErrGap, e.Record.Log, at.seq, e.Record.Seq)
+		}
+		if e.Hash == (protocol.Hash{}) {
+			e.Hash = e.Record.Hash()
+		}
+		ends[e.Record.Log] = end{e.Record.Seq, e.Hash}
+	}
+	return nil
+}
+
+func (d *Disk) putRecord(e *journal.Entry) {
+	r := &diskRecord{Stored: journal.Stored{Pos: uint64(len(d.order)) + 1, Record: e.Record, Hash: e.Hash}}
+	log := e.Record.Log
+	d.order, d.logs[log] = append(d.order, r), append(d.logs[log], r)
+	d.pending[log]++
+	d.later(func() {
+		d.pending[log]--
+		d.order = d.order[:len(d.order)-1]
+		d.logs[log] = d.logs[log][:len(d.logs[log])-1]
+	})
+	if e.Record.Kind != protocol.KindMessage || e.Void {
+		return
+	}
+	if r.env = e.Envelope; r.env == nil {
+		env, err := protocol.DecodeBody[protocol.Envelope](&e.Record)
+		if err != nil {
+			return
+		}
+		r.env = &env
+	}
+	if id := r.env.Identity(); d.firsts[id] == nil {
+		d.firsts[id] = r
+		d.later(func() { delete(d.firsts, id) })
+	}
+	id := r.env.ID
+	d.byID[id] = append(d.byID[id], r)
+	d.later(func() { d.byID[id] = d.byID[id][:len(d.byID[id])-1] })
+}
+
+func (d *Disk) record(log protocol.LogID, seq uint64) *diskRecord {
+	if rs := d.logs[log]; seq > 0 && seq <= uint64(len(rs)) {
+		return rs[seq-1]
+	}
+	return nil
+}
+
+func (d *Disk) putInbox(p journal.InboxPut) error {
+	r := d.record(p.Log, p.Seq)
+	if r == nil || r.Record.Kind != protocol.KindMessage {
+		return fmt.Errorf("%w: %s seq %d for %s", journal.ErrUnknownMessage, p.Log, p.Seq, p.Agent)
+	}
+	key := protocol.FoldAgentID(p.Agent)
+	if slices.ContainsFunc(d.inbox[key], func(o *inboxRow) bool { return o.rec == r }) {
+		return nil
+	}
+	row := &inboxRow{agent: p.Agent, rec: r}
+	for _, t := range d.tiers[placeKey{p.Log, p.Seq}] {
+		if folded := protocol.FoldAgentID(t.Agent); folded == key || folded == "" {
+			row.settle(t.Tier, t.Reason)
+		}
+	}
+	d.setInbox(key, insertRow(d.inbox[key], row))
+	return nil
+}
+
+func insertRow(rows []*inboxRow, row *inboxRow) []*inboxRow {
+	at, _ := slices.BinarySearchFunc(rows, row.rec.Pos, func(o *inboxRow, pos uint64) int { return int(o.rec.Pos) - int(pos) })
+	return slices.Insert(slices.Clone(rows), at, row)
+}
+
+func (d *Disk) setInbox(key protocol.AgentID, rows []*inboxRow) {
+	old := d.inbox[key]
+	d.inbox[key] = rows
+	d.later(func() { d.inbox[key] = old })
+}
+
+func (r *inboxRow) settle(tier protocol.Tier, reason string) {
+	switch {
+	case tier == protocol.Processed:
+		r.state, r.reason = processed, ""
+	case tier == protocol.Refused && r.state == open:
+		r.state, r.reason = dead, reason
+	}
+}
+
+func (d *Disk) putTier(p journal.TierPut) {
+	at := placeKey{p.Log, p.Seq}
+	key := protocol.FoldAgentID(p.Agent)
+	r := d.record(p.Log, p.Seq)
+	if key == "" && r != nil && r.env != nil {
+		key = protocol.FoldAgentID(r.env.To)
+	}
+	old := d.tiers[at]
+	known := slices.ContainsFunc(old, func(t journal.TierPut) bool {
+		return t.Tier == p.Tier && protocol.FoldAgentID(t.Agent) == protocol.FoldAgentID(p.Agent)
+	})
+	if !known {
+		i := len(old)
+		for i > 0 && old[i-1].At > p.At {
+			i--
+		}
+		d.tiers[at] = slices.Insert(slices.Clone(old), i, p)
+		d.later(func() { d.tiers[at] = old })
+	}
+	if p.Tier != protocol.Processed && p.Tier != protocol.Refused {
+		return
+	}
+	for _, row := range d.inbox[key] {
+		if row.rec == r {
+			was := *row
+			row.settle(p.Tier, p.Reason)
+			d.later(func() { *row = was })
+		}
+	}
+}
+
+func (d *Disk) rename(r journal.InboxRename) {
+	from, to := protocol.FoldAgentID(r.From), protocol.FoldAgentID(r.To)
+	rows := d.inbox[to]
+	for _, row := range d.inbox[from] {
+		if slices.ContainsFunc(rows, func(o *inboxRow) bool { return o.rec == row.rec }) {
+			continue
+		}
+		moved := *row
+		moved.agent = r.To
+		rows = insertRow(rows, &moved)
+	}
+	if from != to {
+		d.setInbox(from, nil)
+	}
+	d.setInbox(to, rows)
+	for _, row := range rows {
+		if row.state != open {
+			continue
+		}
+		was := *row
+		for _, t := range d.tiers[placeKey{row.rec.Record.Log, row.rec.Record.Seq}] {
+			if protocol.FoldAgentID(t.Agent) == to {
+				row.settle(t.Tier, was.reason)
+			}
+		}
+		d.later(func() { *row = was })
+	}
+}
+
+func (d *Disk) putValue(k string, v []byte) {
+	old, had := d.values[k]
+	if v == nil {
+		delete(d.values, k)
+	} else {
+		d.values[k] = slices.Clone(v)
+	}
+	d.later(func() {
+		if delete(d.values, k); had {
+			d.values[k] = old
+		}
+	})
+}
+
+// Copy is the disk as a copy of its folder would be. It shares what never changes.
+func (d *Disk) Copy() *Disk {
+	c := NewDisk()
+	for log, rs := range d.logs {
+		c.logs[log] = slices.Clone(rs)
+	}
+	c.order = slices.Clone(d.order)
+	maps.Copy(c.firsts, d.firsts)
+	for id, rs := range d.byID {
+		c.byID[id] = slices.Clone(rs)
+	}
+	for key, rows := range d.inbox {
+		for _, row := range rows {
+			own := *row
+			c.inbox[key] = append(c.inbox[key], &own)
+		}
+	}
+	for at, ts := range d.tiers {
+		c.tiers[at] = slices.Clone(ts)
+	}
+	maps.Copy(c.values, d.values)
+	maps.Copy(c.folds, d.folds)
+	return c
+}

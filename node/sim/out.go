@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+)
+
+// out lets one consequence out, as loop.out does.
+func (p *proc) out(o hub.Out) {
+	switch o := o.(type) {
+	case hub.Deliver:
+		p.deliver(o)
+	case hub.TierReached:
+		p.n.w.ledger.tier(p.n, o)
+	case hub.Told:
+		if f := p.tokens[o.Token]; f != nil {
+			delete(p.tokens, o.Token)
+			f(o)
+		}
+	case hub.HintDelivered:
+		kind := hintDelivered
+		if o.Kept {
+			kind = hintKept
+		}
+		p.sendTo(o.Home, meshwire.Live{Agent: o.Agent, Kind: kind, Frame: protocol.EncodeBody(hintBody{o.Ref.Log.String(), o.Ref.Seq})})
+	case hub.Replaced:
+		if c := p.conns[o.Conn]; c != nil && !o.Flap {
+			delete(p.conns, o.Conn)
+			c.lost()
+		}
+	case hub.Recalled:
+		if c := p.conns[o.Conn]; c != nil {
+			p.n.w.logf("node %d calls %s %s", p.n.i, o.Was, o.Is)
+			c.id = o.Is
+		}
+	case hub.PresenceChanged:
+		for _, peer := range p.linked() {
+			p.sendPresence(peer)
+		}
+	}
+}
+
+const (
+	hintDelivered = "delivered"
+	hintKept      = "kept"
+)
+
+type hintBody struct {
+	Log string `json:"log"`
+	Seq uint64 `json:"seq"`
+}
+
+func (p *proc) hinted(from protocol.PeerID, f meshwire.Live) {
+	var body hintBody
+	k, ok := p.core.Agent(f.Agent)
+	if !ok || k.Home != from || json.Unmarshal(f.Frame, &body) != nil {
+		return
+	}
+	log, err := protocol.ParseLogID(body.Log)
+	if err != nil || log.Peer != p.n.peer {
+		return
+	}
+	p.core.Step(p.now, hub.DeliveredElsewhere{Ref: hub.Ref{Log: log, Seq: body.Seq}, Agent: f.Agent, Kept: f.Kind == hintKept})
+}
+
+func (p *proc) deliver(o hub.Deliver) {
+	c := p.conns[o.Conn]
+	if c == nil {
+		return
+	}
+	env := o.Env
+	if env == nil {
+		m, ok, _ := p.n.disk.Message(o.Ref.Log, o.Ref.Seq)
+		if !ok {
+			return // not readable now
+		}
+		env = &m.Envelope
+	}
+	p.n.w.ledger.delivered(p.n, c, o.Ref, env)
+	c.carried(p, o.Conn, o.Ref, *env)
+}
+
+func (p *proc) sendPresence(peer protocol.PeerID) {
+	p.presences++
+	if p.standing(peer) == insider {
+		f := meshwire.Presence{Start: p.start, Counter: p.presences}
+		for _, a := range p.core.Presences(p.now) {
+			f.Agents = append(f.Agents, presenceFrame(&a))
+		}
+		p.sendTo(peer, f)
+		return
+	}
+	f := meshwire.Roster{Counter: p.presences}
+	for _, k := range p.core.Agents(p.now) {
+		if k.Home != peer && k.Role == protocol.RoleMain {
+			f.Agents = append(f.Agents, meshwire.RosterAgent{AgentPresence: presenceFrame(&k.Presence), Home: k.Home, NodeName: p.n.w.byPeer[k.Home].name})
+		}
+	}
+	p.sendTo(peer, f)
+}
+
+func presenceFrame(a *hub.Presence) meshwire.AgentPresence {
+	f := meshwire.AgentPresence{ID: a.Agent, Name: a.Name, Role: a.Role, State: a.State, Unread: a.Unread, Wakes: a.Wakes, Doing: a.Doing, Attached: a.Attached}
+	if !a.Since.IsZero() {
+		f.SinceMillis = a.Since.UnixMilli()
+	}
+	return f
+}
+
+func presenceOf(f *meshwire.AgentPresence, home protocol.PeerID) hub.Presence {
+	a := hub.Presence{Agent: f.ID, Name: f.Name, Role: f.Role, Home: home, State: f.State, Wakes: f.Wakes, Doing: f.Doing, Unread: f.Unread, Attached: f.Attached}
+	if f.SinceMillis != 0 {
+		a.Since = time.UnixMilli(f.SinceMillis)
+	}
+	return a
+}
+
+func (p *proc) presence(from protocol.PeerID, s *peerState, f meshwire.Presence) {
+	if f.Start.At < s.start.At || f.Start == s.start && f.Counter < s.counter {
+		return
+	}
+	if f.Start != s.start || f.Counter != s.counter {
+		s.agents = nil
+	}
+	s.start, s.counter = f.Start, f.Counter
+	for i := range f.Agents {
+		a := presenceOf(&f.Agents[i], from)
+		if a.Role == protocol.RoleMain && from != p.roster().Term().Peer {
+			a.Role = protocol.RoleLocal
+		}
+		s.agents = append(s.agents, a)
+	}
+	if !f.More {
+		p.core.Step(p.now, hub.PeerPresence{Peer: from, Agents: s.agents})
+	}
+}
+
+func (p *proc) rosterFrom(from protocol.PeerID, s *peerState, f meshwire.Roster) {
+	if p.inside || p.standing(from) != insider || f.Counter < s.counter {
+		return
+	}
+	if f.Counter != s.counter {
+		s.agents = nil
+	}
+	s.counter = f.Counter
+	for i := range f.Agents {
+		a := &f.Agents[i]
+		s.agents = append(s.agents, presenceOf(&a.AgentPresence, a.Home))
+		if a.Role == protocol.RoleMain {
+			p.core.Step(p.now, hub.Term{TermBody: protocol.TermBody{Number: 1, Peer: a.Home, Agent: a.ID}})
+		}
+	}
+	if !f.More {
+		p.core.Step(p.now, hub.PeerPresence{Peer: from, Agents: s.agents})
+	}
+}

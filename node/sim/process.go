@@ -1,0 +1,331 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// proc is a running node: the twin of package node's loop, line for line where it joins the cores, without sockets,
+// files and goroutines. One turn takes what waits, steps each, commits with one sync, then lets out.
+type proc struct {
+	n       *node
+	started time.Duration
+	wall    time.Time // at the start; within a process only the monotonic clock counts, as in Go's own times
+	now     time.Time
+	gone    bool
+
+	core    *hub.Core
+	rep     *replica.Replica
+	board   *board.State
+	start   protocol.Start
+	chain   map[protocol.LogID]protocol.Hash
+	foreign []journal.Entry
+	bound   map[boundKey]bool
+	fresh   map[protocol.LogID][]protocol.Record
+	from    map[protocol.LogID]protocol.PeerID
+	tokens  map[hub.Token]func(hub.Told)
+	lastTok hub.Token
+	conns   map[hub.ConnID]*client
+	lastID  hub.ConnID
+	peers   map[protocol.PeerID]*peerState
+	values  map[string][]byte
+	told    map[protocol.LogID]uint64 // replicated up to, as the hub was told
+
+	standings map[protocol.PeerID]standing
+	dials     map[protocol.PeerID]bool
+	inside    bool
+	dirty     bool // members changed
+	presences uint64
+	pos       uint64
+	savedAt   uint64
+	saved     time.Time
+
+	jobs  []func()
+	turns bool // a turn is arranged
+	busy  bool // a commit is under way
+	wakes uint64
+}
+
+type peerState struct {
+	start   protocol.Start
+	counter uint64
+	agents  []hub.Presence
+	vector  *meshwire.Vector
+}
+
+// clock is this machine's time now.
+func (p *proc) clock() time.Time {
+	d := p.n.w.now - p.started
+	return p.wall.Add(d + time.Duration(float64(d)*p.n.drift))
+}
+
+// post gives the loop a job.
+func (p *proc) post(job func()) {
+	if p.gone {
+		return
+	}
+	p.jobs = append(p.jobs, job)
+	p.arrange(p.n.w.between(0, 2*time.Millisecond))
+}
+
+// arrange has a turn after a while, unless one is on its way.
+func (p *proc) arrange(d time.Duration) {
+	if p.turns || p.busy || p.gone {
+		return
+	}
+	p.turns = true
+	if p.n.suspended() {
+		d = max(d, p.n.asleep-p.n.w.now)
+	}
+	p.n.w.after(d, func() {
+		p.turns = false
+		if p.gone {
+			return
+		}
+		if p.n.suspended() {
+			p.arrange(0)
+			return
+		}
+		p.n.guarded(p.turn)
+	})
+}
+
+// turn is one round of loop.run.
+func (p *proc) turn() {
+	p.now = p.clock()
+	p.n.disk.Full, p.n.disk.Short = p.n.w.now < p.n.full, p.n.w.now < p.n.short
+	for n := 0; len(p.jobs) > 0 && n < protocol.CommitRecordsMax/2 && len(p.foreign) < protocol.CommitRecordsMax; n++ {
+		job := p.jobs[0]
+		p.jobs = p.jobs[1:]
+		job()
+	}
+	if at := p.core.Next(); !at.IsZero() && !p.now.Before(at) {
+		p.core.Step(p.now, hub.Tick{})
+	}
+	p.n.reaches(atStep)
+	p.busy = true
+	p.finish()
+}
+
+// rest ends a turn: what waits has the next one.
+func (p *proc) rest() {
+	p.busy = false
+	if due := p.checkpointDue(); !due.IsZero() && !p.now.Before(due) {
+		p.checkpoint()
+	}
+	if len(p.jobs) > 0 {
+		p.arrange(0)
+		return
+	}
+	next := time.Time{}
+	for _, at := range []time.Time{p.core.Next(), p.rep.Next(), p.checkpointDue()} {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if next.IsZero() {
+		return
+	}
+	p.wakes++
+	no := p.wakes
+	p.n.w.after(max(next.Sub(p.clock()), time.Millisecond), func() {
+		if no == p.wakes {
+			p.arrange(0)
+		}
+	})
+}
+
+// finish is loop.finish up to its commit.
+func (p *proc) finish() {
+	rd := p.core.Ready(p.now)
+	entries := append(p.foreign, p.sign(rd.Drafts)...)
+	p.foreign = nil
+	for k, v := range rd.Values {
+		p.value(k, v)
+	}
+	if len(entries)+len(rd.Tiers)+len(rd.Renames)+len(p.values) == 0 {
+		p.finished(rd)
+		return
+	}
+	b := batchOf(entries, rd, p.values)
+	p.values = nil
+	first, err := p.n.disk.Write(b)
+	if errors.Is(err, journal.ErrFull) {
+		p.takeBack()
+		p.finish()
+		return
+	}
+	if err != nil {
+		p.n.w.fail("logs are contiguous", "node %d: %v", p.n.i, err)
+		return
+	}
+	p.n.reaches(atWrite)
+	p.n.w.after(p.syncTime(), func() {
+		if p.gone {
+			return
+		}
+		p.n.guarded(func() { p.synced(entries, rd, first) })
+	})
+}
+
+// synced is what follows a commit's writes.
+func (p *proc) synced(entries []journal.Entry, rd hub.Ready, first uint64) {
+	w := p.n.w
+	if err := p.n.disk.Sync(); err != nil {
+		p.n.kill("of its disk")
+		p.n.startIn(w.between(100*time.Millisecond, 5*time.Second))
+		return
+	}
+	w.Stats.Commits++
+	w.note('C', p.n.i, len(entries), first)
+	p.n.reaches(atSync)
+	p.committed(entries, first)
+	p.finished(rd)
+}
+
+func (p *proc) syncTime() time.Duration {
+	w := p.n.w
+	d := w.between(0, w.Plan.SyncTime)
+	if w.now < p.n.slow {
+		d += w.between(50*time.Millisecond, 900*time.Millisecond)
+	}
+	return d
+}
+
+func batchOf(entries []journal.Entry, rd hub.Ready, values map[string][]byte) journal.Batch {
+	b := journal.Batch{Entries: entries, Values: values}
+	for _, q := range rd.Inbox {
+		b.Inbox = append(b.Inbox, journal.InboxPut{Agent: q.Agent, Log: q.Ref.Log, Seq: q.Ref.Seq})
+	}
+	for _, r := range rd.Renames {
+		b.Renames = append(b.Renames, journal.InboxRename(r))
+	}
+	for _, t := range rd.Tiers {
+		b.Tiers = append(b.Tiers, journal.TierPut{Log: t.Ref.Log, Seq: t.Ref.Seq, Tier: t.Tier, Agent: t.Agent, At: t.At, Wall: t.Wall, By: t.By, Reason: t.Reason})
+	}
+	return b
+}
+
+// committed is loop.commit after the store's.
+func (p *proc) committed(entries []journal.Entry, first uint64) {
+	commits := map[protocol.LogID]*replica.Commit{}
+	var order []protocol.LogID
+	for i := range entries {
+		e := &entries[i]
+		p.pos = first + uint64(i)
+		c := commits[e.Record.Log]
+		if c == nil {
+			c = &replica.Commit{Log: e.Record.Log, From: p.from[e.Record.Log]}
+			commits[e.Record.Log] = c
+			order = append(order, e.Record.Log)
+		}
+		c.Seq, c.Hash, c.Bytes = e.Record.Seq, e.Hash, c.Bytes+recordBytes(&e.Record)
+		p.fresh[e.Record.Log] = append(p.fresh[e.Record.Log], e.Record)
+		p.fold(&e.Record, e.Envelope)
+	}
+	for _, log := range order {
+		p.rep.Committed(p.now, *commits[log])
+	}
+	clear(p.from)
+	clear(p.bound)
+}
+
+func recordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120 }
+
+// finished is the rest of loop.finish: consequences go out, and what they bring about has its own commit.
+func (p *proc) finished(rd hub.Ready) {
+	for _, o := range rd.Out {
+		p.out(o)
+		p.n.reaches(atOut)
+	}
+	p.replicate()
+	if !p.dirty {
+		p.rest()
+		return
+	}
+	p.dirty = false
+	p.membersChanged()
+	p.finish()
+}
+
+func (p *proc) sign(drafts []hub.Draft) []journal.Entry {
+	out := make([]journal.Entry, len(drafts))
+	last := map[protocol.LogID]int{}
+	for i := range drafts {
+		rec := drafts[i].Record
+		rec.Prev = p.chain[rec.Log]
+		h := rec.Hash()
+		p.chain[rec.Log] = h
+		last[rec.Log] = i
+		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
+	}
+	for _, i := range last {
+		out[i].Record.Sign(p.n.key)
+	}
+	return out
+}
+
+func (p *proc) roster() *member.Roster { return p.board.Roster() }
+
+func (p *proc) fold(r *protocol.Record, env *protocol.Envelope) {
+	if err := p.board.Apply(r, env); err != nil {
+		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
+	}
+	switch r.Kind {
+	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm:
+		p.dirty = true
+	}
+}
+
+func (p *proc) value(key string, v []byte) {
+	if p.values == nil {
+		p.values = map[string][]byte{}
+	}
+	p.values[key] = v
+}
+
+// expect names whoever waits for an answer.
+func (p *proc) expect(f func(hub.Told)) hub.Token {
+	p.lastTok++
+	p.tokens[p.lastTok] = f
+	return p.lastTok
+}
+
+// linked are the peers with a link, in order.
+func (p *proc) linked() []protocol.PeerID { return sortedPeers(p.peers) }
+
+func sortedPeers[V any](m map[protocol.PeerID]V) []protocol.PeerID {
+	out := make([]protocol.PeerID, 0, len(m))
+	for peer := range m {
+		out = append(out, peer)
+	}
+	slices.SortFunc(out, func(a, b protocol.PeerID) int { return strings.Compare(string(a), string(b)) })
+	return out
+}
+
+const (
+	checkpointEvery = 30 * time.Second
+	boardCheckpoint = "board"
+)
+
+func (p *proc) checkpointDue() time.Time {
+	if p.pos == p.savedAt {
+		return time.Time{}
+	}
+	return p.saved.Add(checkpointEvery)
+}
+
+func (p *proc) checkpoint() {
+	p.saved, p.savedAt = p.now, p.pos
+	_ = p.n.disk.SaveCheckpoint(boardCheckpoint, p.pos, p.board.Encode()) // a failure costs the next start some folding
+}

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"bufio"
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var (
+	oneSeed  = flag.Int64("seed", -1, "run this seed alone, twice, and print its digest")
+	fromSeed = flag.Uint64("from", 1, "the first seed of the run")
+	seeds    = flag.Int("seeds", 0, "how many seeds; 0: as many as the mode has")
+	story    = flag.Bool("story", false, "with -seed: print what happens")
+	brief    = flag.Bool("brief", false, "say which seed breaks what, and no more")
+)
+
+// The doses: of -short, of a full run, and of ASTER_LONG.
+const (
+	shortSeeds = 150
+	fullSeeds  = 2_000
+	longSeeds  = 100_000
+)
+
+// found are the seeds that broke something once, each with what it was.
+//
+//go:embed testdata/seeds.txt
+var found string
+
+// TestSeeds runs meshes by seed and judges them. One seed that breaks a promise is shrunk and told.
+func TestSeeds(t *testing.T) {
+	if *oneSeed >= 0 {
+		replay(t, uint64(*oneSeed))
+		return
+	}
+	n := fullSeeds
+	switch {
+	case *seeds > 0:
+		n = *seeds
+	case testing.Short():
+		n = shortSeeds
+	case os.Getenv("ASTER_LONG") != "":
+		n = longSeeds
+	}
+	var next, broke atomic.Uint64
+	next.Store(*fromSeed)
+	var total Stats
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for {
+				seed := next.Add(1) - 1
+				if seed >= *fromSeed+uint64(n) || broke.Load() > 0 {
+					return
+				}
+				w := New(PlanOf(seed))
+				v := w.Run()
+				mu.Lock()
+				total.add(&w.Stats)
+				mu.Unlock()
+				if v != nil && broke.CompareAndSwap(0, seed) {
+					tell(t, seed, v)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d seeds: %+v", n, total)
+	if broke.Load() == 0 {
+		total.check(t)
+	}
+}
+
+// replay runs a seed twice, which must be alike to the last bit.
+func replay(t *testing.T, seed uint64) {
+	w := New(PlanOf(seed))
+	if *story {
+		w.KeepTrace()
+	}
+	v := w.Run()
+	for _, line := range w.Trace {
+		fmt.Println(line)
+	}
+	fmt.Printf("seed %d digest %s\n", seed, w.Digest())
+	t.Logf("%+v", w.Stats)
+	again := New(PlanOf(seed))
+	again.Run()
+	if again.Digest() != w.Digest() {
+		t.Errorf("the second run has digest %s", again.Digest())
+	}
+	if v != nil {
+		tell(t, seed, v)
+	}
+}
+
+// tell prints a failure with the shortest run that shows it.
+func tell(t *testing.T, seed uint64, v *Violation) {
+	if *brief {
+		t.Errorf("seed %d breaks %q: %v", seed, v.Rule, v)
+		return
+	}
+	short := Shrink(PlanOf(seed), v.Rule, 300)
+	w := New(short)
+	w.KeepTrace()
+	last := w.Run()
+	var b strings.Builder
+	for _, a := range short.Actions {
+		fmt.Fprintf(&b, "\n   %s", a)
+	}
+	trace := w.Trace[max(0, len(w.Trace)-60):]
+	t.Errorf("seed %d breaks %q: %s\nfirst seen: %v\nagain: go test ./node/sim -run TestSeeds -seed %d -story\n%d of %d actions show it:%s\n%s",
+		seed, v.Rule, last, v, seed, len(short.Actions), len(PlanOf(seed).Actions), b.String(), strings.Join(trace, "\n"))
+}
+
+// TestFoundSeeds: what was found once is not found again.
+func TestFoundSeeds(t *testing.T) {
+	for lines := bufio.NewScanner(strings.NewReader(found)); lines.Scan(); {
+		number, why, ok := strings.Cut(lines.Text(), " ")
+		if strings.HasPrefix(number, "#") || number == "" {
+			continue
+		}
+		seed, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || !ok || why == "" {
+			t.Fatalf("testdata/seeds.txt: %q is no seed with its reason", lines.Text())
+		}
+		if v := New(PlanOf(seed)).Run(); v != nil {
+			tell(t, seed, v)
+		}
+	}
+}
+
+// TestARunIsAlikeToTheLastBit: what a seed does depends on nothing else.
+func TestARunIsAlikeToTheLastBit(t *testing.T) {
+	for seed := range uint64(12) {
+		a, b := New(PlanOf(seed)), New(PlanOf(seed))
+		a.Run()
+		b.KeepTrace() // which must change nothing
+		b.Run()
+		if a.Digest() != b.Digest() {
+			t.Errorf("seed %d: digests %s and %s", seed, a.Digest(), b.Digest())
+		}
+	}
+}
+
+func (s *Stats) add(o *Stats) {
+	s.Events += o.Events
+	s.Frames += o.Frames
+	s.Commits += o.Commits
+	s.Crashes += o.Crashes
+	s.Restores += o.Restores
+	s.Logged += o.Logged
+	s.Handled += o.Handled
+	s.Repeats += o.Repeats
+	s.Refused += o.Refused
+	s.Cuts += o.Cuts
+	s.Joins += o.Joins
+	s.Fulls += o.Fulls
+	s.Takebacks += o.Takebacks
+}
+
+// check says what no run did: a simulation that never crashes proves nothing.
+func (s *Stats) check(t *testing.T) {
+	if s.Commits == 0 || s.Crashes == 0 || s.Restores == 0 || s.Logged == 0 || s.Handled == 0 || s.Repeats == 0 ||
+		s.Refused == 0 || s.Cuts == 0 || s.Joins == 0 || s.Fulls == 0 || s.Takebacks == 0 {
+		t.Errorf("something never happened: %+v", *s)
+	}
+}
