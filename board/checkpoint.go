@@ -31,6 +31,8 @@ type checkpoint struct {
 func (s *State) Encode() []byte {
 	img := s.image()
 	img.Roster = s.roster.Encode()
+	img.Claims, _ = s.claimImages()
+	img.Decided = s.decidedImages()
 	items := map[*task][]pos{}
 	for _, ls := range s.logs {
 		if ls.mark > 0 || len(ls.waiting) > 0 {
@@ -110,6 +112,9 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		s.rooms[r.ID] = r
 	}
 	s.document = img.Document
+	if err := s.restoreClaims(img); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
+	}
 	for i := range img.Tasks {
 		if err := s.restoreTask(&img.Tasks[i]); err != nil {
 			return nil, err

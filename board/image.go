@@ -31,6 +31,8 @@ type image struct {
 	Ended        map[api.TaskState]uint64   `json:"ended"`
 	Rooms        []*room.Room               `json:"rooms,omitempty"`
 	Document     *Document                  `json:"document,omitempty"`
+	Claims       []claimImage               `json:"claims,omitempty"`  // in a checkpoint those that are over as well
+	Decided      []decidedImage             `json:"decided,omitempty"` // in a checkpoint only
 }
 
 type markImage struct {
@@ -85,6 +87,7 @@ type taskImage struct {
 func (s *State) Canonical() []byte {
 	img := s.image()
 	img.Roster = s.roster.Canonical()
+	_, img.Claims = s.claimImages()
 	for _, ls := range s.logs {
 		if n := s.counted(ls); n > 0 {
 			img.Marks = append(img.Marks, markImage{Log: ls.id.String(), Mark: n})

@@ -168,6 +168,9 @@ func randomJournal(t testing.TB, seed uint64, n int) *journal {
 	for range n {
 		l := logs[dice.IntN(len(logs))]
 		kind, body := randomBody(dice, j, logs)
+		if l.id.Scope == protocol.ScopeInside && dice.IntN(9) == 0 {
+			kind, body = randomDecision(dice, j, l, logs)
+		}
 		if dice.IntN(25) == 0 {
 			body = []byte([]string{"", "{", "null", "[]", `{"to":7}`, "\xff"}[dice.IntN(6)])
 		}

@@ -41,7 +41,9 @@ type State struct {
 	keys         *keys.Ring
 	tasks        map[taskKey]*task
 	rooms        map[protocol.RoomID]*room.Room
-	document     *Document    // nil: none yet
+	document     *Document // nil: none yet
+	claims       map[claimKey]*claim
+	decided      map[decidedKey]decided
 	recent       delegateHeap // the newest Delegates, kept at most
 	kept         int          // KeptTasks; less in tests
 }
@@ -77,6 +79,8 @@ func newState(roster *member.Roster, kept int) *State {
 		keys:         keys.NewRing(),
 		tasks:        map[taskKey]*task{},
 		rooms:        map[protocol.RoomID]*room.Room{},
+		claims:       map[claimKey]*claim{},
+		decided:      map[decidedKey]decided{},
 		kept:         kept,
 	}
 }
@@ -161,6 +165,10 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		if body, err := protocol.DecodeBody[protocol.StateBody](rec); err == nil {
 			s.publish(at, rec.Wall, body)
 		}
+	case protocol.KindClaim:
+		if body, err := protocol.DecodeBody[protocol.ClaimBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
+			s.claimStep(at, rec.Wall, body)
+		}
 	}
 	ls.prune()
 	return nil
@@ -189,9 +197,15 @@ func (s *State) membership(rec *protocol.Record) {
 				s.stale = true
 			}
 		}
-	case protocol.KindInviteUsed, protocol.KindTerm:
+	case protocol.KindInviteUsed, protocol.KindVoters:
 		s.roster.Apply(rec)
+		return
+	case protocol.KindTerm:
+		s.roster.Apply(rec)
+	default:
+		return
 	}
+	s.stale = s.stale || s.redecided()
 }
 
 // counted is the last seq of what was taken of a log that counts.
@@ -232,7 +246,8 @@ const (
 func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
 	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMove, protocol.KindMember, protocol.KindRevoke,
-		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState:
+		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState,
+		protocol.KindVoters, protocol.KindClaim:
 		return k
 	}
 	return otherKind

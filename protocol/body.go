@@ -130,6 +130,30 @@ type VotersBody struct {
 	Voters []PeerID `json:"voters"`
 }
 
+// ClaimOp says what a ClaimBody does.
+type ClaimOp string
+
+const (
+	ClaimGrant ClaimOp = "grant"
+	ClaimEnd   ClaimOp = "end" // released, expired, its holder's process ended, or void
+)
+
+// ClaimBody is main's decision on one claim. It counts as far as its term's decisions do. A claim that a new main takes over
+// keeps its ID and gets the new term; Of then names the term of the grant that it takes the place of.
+type ClaimBody struct {
+	Op      ClaimOp  `json:"op"`
+	ID      string   `json:"id"`
+	Term    Term     `json:"term"`             // of the main that decides
+	Of      Term     `json:"of,omitzero"`      // of the grant that ends, or is taken over
+	Agent   AgentID  `json:"agent,omitempty"`  // of a grant: who holds it
+	Home    PeerID   `json:"home,omitempty"`   // and through which node
+	Scopes  []string `json:"scopes,omitempty"` // "path:DIR/" or "contract:NAME"
+	Why     string   `json:"why,omitempty"`
+	Lease   int64    `json:"lease,omitempty"` // ms; its holder renews without a record
+	Session string   `json:"session,omitempty"`
+	Reason  string   `json:"reason,omitempty"` // of an end
+}
+
 // PresenceBody is presence that has held for PresenceSettles.
 type PresenceBody struct {
 	Agent AgentID `json:"agent"`

@@ -129,3 +129,21 @@ const (
 	// VoterAbsence is how long a voter is silent before the main proposes to go on without its vote: longer than a reboot.
 	VoterAbsence = 10 * time.Minute
 )
+
+// Claims (DESIGN 5).
+const (
+	// ClaimLease is the longest lease of a claim, and so how long a new main waits for members that are silent.
+	ClaimLease = 5 * time.Minute
+	// ClaimRenewEvery is how often a holder's node renews: four tries may be lost.
+	ClaimRenewEvery = time.Minute
+	// ClaimStopsEarly is how long before its lease's end a holder stops: what clocks of two machines drift apart in
+	// ClaimLease at a hundredth of its length, and two seconds for what it is at.
+	ClaimStopsEarly = 5 * time.Second
+	// ClaimScopesMax is how many prefixes and contracts one claim names; ClaimScopeBytesMax the longest of them.
+	ClaimScopesMax     = 32
+	ClaimScopeBytesMax = 512
+	// ClaimsPerNodeMax is how many claims the agents of one node hold at once: one frame tells a new main of all of them.
+	ClaimsPerNodeMax = 256
+	// SessionBytesMax bounds what names a holder's process: pid, start and boot.
+	SessionBytesMax = 128
+)

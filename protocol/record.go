@@ -133,6 +133,8 @@ const (
 	KindRoom       Kind = "room"        // RoomBody
 	KindState      Kind = "state"       // StateBody
 	KindKey        Kind = "key"         // KeyBody
+	KindVoters     Kind = "voters"      // VotersBody
+	KindClaim      Kind = "claim"       // ClaimBody
 )
 
 // Record is one entry of a log. Bodies are opaque bytes here; kinds that a node does not know are kept and passed on.

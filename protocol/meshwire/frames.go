@@ -27,6 +27,8 @@ const (
 	TypePing     byte = 12
 	TypePong     byte = 13
 	TypeBye      byte = 14
+	TypeOffice   byte = 15
+	TypeClaims   byte = 16
 )
 
 // Hello is the first frame on a link, in both directions. Who speaks is known from the link itself.

@@ -76,6 +76,11 @@ func samples() map[string]Frame {
 		"ping":      Ping{ID: 1 << 63, Wall: -5},
 		"pong":      Pong{ID: 300, Wall: 1_700_000_000_000},
 		"bye":       Bye{Reason: "the node stops", Code: protocol.CodeRevoked},
+		"office": Office{Kind: 1, Term: protocol.Term{Number: 7, Peer: peerFor("ada")}, Seen: 8, Seq: 9, Strong: true, Resigned: true, OK: true, Pre: true,
+			Number: 10, Stamp: protocol.Stamp{Term: protocol.Term{Number: 6, Peer: peerFor("bob")}, Number: 3}, Voters: []protocol.PeerID{peerFor("ada"), peerFor("bob")}},
+		"office-0": Office{Kind: 3, Number: 2},
+		"claims": Claims{Kind: 2, Token: 1 << 63, Term: protocol.Term{Number: 7, Peer: peerFor("ada")}, OK: true, Code: "busy", Reason: "held", Items: []ClaimItem{
+			{ID: "c1", Agent: "a", Session: "1/2/b", Scopes: []string{"path:x/", "contract:api"}, Why: "w", Millis: 300_000, Term: protocol.Term{Number: 1, Peer: peerFor("bob")}}, {}}},
 	}
 }
 

@@ -44,6 +44,10 @@ func wireOf(typ byte) shape {
 		return &wPong{}
 	case TypeBye:
 		return &wBye{}
+	case TypeOffice:
+		return &wOffice{}
+	case TypeClaims:
+		return &wClaims{}
 	}
 	return nil
 }
@@ -97,6 +101,10 @@ func shapeOf(f Frame) (shape, error) {
 		return &wPong{f.ID, f.Wall}, nil
 	case Bye:
 		return &wBye{f.Reason, f.Code}, nil
+	case Office:
+		return fromOffice(f)
+	case Claims:
+		return fromClaims(f)
 	}
 	return nil, fmt.Errorf("%w: no way to write a %T", ErrBadFrame, f)
 }

@@ -27,6 +27,8 @@ type canonical struct {
 	Cuts    map[protocol.PeerID]canonicalCut `json:"cuts"`
 	Invites map[string]protocol.PeerID       `json:"invites"`
 	Term    protocol.TermBody                `json:"term"`
+	Voters  protocol.VotersBody              `json:"voters"`
+	Terms   map[string]canonicalCut          `json:"terms"` // what each counts of the one before
 }
 
 type canonicalCut struct {
@@ -38,19 +40,26 @@ type canonicalCut struct {
 func (r *Roster) Canonical() []byte {
 	c := canonical{
 		Mesh: r.mesh, Members: r.Members(), Cuts: map[protocol.PeerID]canonicalCut{},
-		Invites: map[string]protocol.PeerID{}, Term: r.Term(),
+		Invites: map[string]protocol.PeerID{}, Term: r.Term(), Voters: r.Voters(), Terms: map[string]canonicalCut{},
+	}
+	for t, of := range r.terms {
+		c.Terms[t.String()+" "+string(t.Peer)+" after "+of.prev.String()+" "+string(of.prev.Peer)] = canonicalCut{Logs: texts(of.cuts)}
 	}
 	for p, of := range r.cuts {
-		logs := map[string]uint64{}
-		for log, seq := range of.logs {
-			logs[log.String()] = seq
-		}
-		c.Cuts[p] = canonicalCut{of.at, logs}
+		c.Cuts[p] = canonicalCut{of.at, texts(of.logs)}
 	}
 	for id, w := range r.invites {
 		c.Invites[id] = w.invite.Peer
 	}
 	return protocol.EncodeBody(c)
+}
+
+func texts(cuts map[protocol.LogID]uint64) map[string]uint64 {
+	out := make(map[string]uint64, len(cuts))
+	for log, seq := range cuts {
+		out[log.String()] = seq
+	}
+	return out
 }
 
 // Encode returns all that the roster keeps, for a checkpoint.

@@ -177,9 +177,9 @@ func (r *Roster) seat(counted []*write) {
 	}
 }
 
-// settle takes the used invites and terms that count, in ascending order.
+// settle takes the used invites, terms and voters that count, in ascending order.
 func (r *Roster) settle(rest []*write) {
-	r.invites, r.term = map[string]*write{}, nil
+	r.invites, r.terms, r.voters, r.inOffice = map[string]*write{}, map[protocol.Term]*term{}, nil, protocol.Term{}
 	for _, w := range rest {
 		if !r.issuers[w.log.Peer] || !r.cuts.counts(w) {
 			continue
@@ -190,21 +190,14 @@ func (r *Roster) settle(rest []*write) {
 				r.invites[w.invite.Invite] = w
 			}
 		case protocol.KindTerm:
-			if r.issuers[w.term.Peer] && (r.term == nil || later(w, r.term)) {
-				r.term = w
+			r.settleTerm(w)
+			if t := w.term.Term(); t.Compare(r.inOffice) > 0 {
+				r.inOffice = t
+			}
+		case protocol.KindVoters:
+			if r.voters == nil || w.voters.Stamp.Compare(r.voters.voters.Stamp) > 0 {
+				r.voters = w
 			}
 		}
 	}
-}
-
-// later says whether w names the term rather than what came before it in order.
-func later(w, before *write) bool {
-	a, b := w.term, before.term
-	if a.Number != b.Number {
-		return a.Number > b.Number
-	}
-	if a.Peer != b.Peer {
-		return a.Peer > b.Peer
-	}
-	return a.Agent != "" || b.Agent == ""
 }

@@ -35,7 +35,7 @@ type Member struct {
 //
 // What counts. A member record counts if its chain leads to the mesh key and its author is an issuer: an inside member
 // by another record that counts, or by this very one, if no issuer in that chain was ever revoked. Records of
-// revocation, used invites and terms count if their author is an issuer; a node may always end its own membership.
+// revocation, used invites, terms and voters count if their author is an issuer; a node may always end its own membership.
 // Nothing counts that lies beyond its author's cut. Of two members who revoke one another the one with the shorter
 // chain prevails, since nobody can make that up; at equal length the earlier record, by (hybrid time, log, seq). So
 // a revoked member that dates its revenge back loses to whoever admitted it. A revocation stands until a certificate lifts it by
@@ -52,7 +52,10 @@ type Roster struct {
 	issuers map[protocol.PeerID]bool
 	proven  map[[32]byte]bool // certificates in chains that count
 	invites map[string]*write
-	term    *write
+	terms   map[protocol.Term]*term
+	voters  *write
+
+	inOffice protocol.Term // the greatest
 }
 
 // place is where a record lies.
@@ -75,6 +78,7 @@ type write struct {
 	cuts   map[protocol.LogID]uint64
 	invite protocol.InviteUsedBody
 	term   protocol.TermBody
+	voters protocol.VotersBody
 }
 
 func (w *write) compare(o *write) int {
@@ -154,8 +158,9 @@ func (w *write) decode(mesh MeshID, rec *protocol.Record) bool {
 		w.invite, err = protocol.DecodeBody[protocol.InviteUsedBody](rec)
 		return err == nil && len(w.invite.Invite) == 2*inviteIDBytes
 	case protocol.KindTerm:
-		w.term, err = protocol.DecodeBody[protocol.TermBody](rec)
-		return err == nil && w.term.Number > 0 && w.term.Peer != "" && (w.term.Agent == "" || protocol.CheckAgentID(w.term.Agent) == nil)
+		return w.decodeTerm(rec)
+	case protocol.KindVoters:
+		return w.decodeVoters(rec)
 	}
 	return false
 }
@@ -242,16 +247,6 @@ func (r *Roster) Review() []Member {
 		}
 	}
 	return out
-}
-
-// Term is the term in office: of all that count the greatest (number, peer). The zero TermBody: none yet. Of two
-// records of one term the later one that names an agent says which.
-func (r *Roster) Term() protocol.TermBody {
-	r.resolve()
-	if r.term == nil {
-		return protocol.TermBody{}
-	}
-	return r.term.term
 }
 
 // InviteUsed says who used an invite; of two uses the earlier holds.

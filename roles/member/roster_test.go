@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aster-mesh/aster/protocol"
 )
 
@@ -66,7 +68,7 @@ func TestOnlyIssuersInOfficeDecide(t *testing.T) {
 			t.Errorf("%s: %v, want %q", p.name, got, want)
 		}
 	}
-	if got, want := r.Term(), (protocol.TermBody{Number: 1, Peer: v.dev.peer, Agent: "claude-shop"}); got != want {
+	if got, want := r.Term(), (protocol.TermBody{Number: 1, Peer: v.dev.peer, Agent: "claude-shop"}); !cmp.Equal(got, want) {
 		t.Errorf("term %+v, want %+v", got, want)
 	}
 	if p, ok := r.InviteUsed("0000000000000001"); !ok || p != v.third.peer {
