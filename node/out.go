@@ -158,7 +158,7 @@ func (l *loop) tier(o hub.TierReached) {
 	}
 	m := l.recent.get(o.Ref)
 	if m == nil {
-		if o.Ref.Log.Peer != l.n.home.peer && !l.n.pages.watched() {
+		if o.Ref.Log.Peer != l.n.home.peer && !l.n.pages.watched() && !l.core.CameHere() {
 			return
 		}
 		stored, ok, err := l.store.Message(o.Ref.Log, o.Ref.Seq)
@@ -169,7 +169,7 @@ func (l *loop) tier(o hub.TierReached) {
 	} else if !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
 		m.tiers = addTier(m.tiers, api.TierAt{Tier: o.Tier, At: l.now.UnixMilli(), Agent: o.Agent, Reason: o.Reason})
 	}
-	if o.Ref.Log.Peer == l.n.home.peer {
+	if o.Ref.Log.Peer == l.n.home.peer || m.env.From != "" && l.core.MovedHere(m.env.From) {
 		if o.Tier == protocol.Persisted && !o.Delivered && !o.Kept {
 			l.n.health.persisted(l.now.Sub(time.UnixMilli(m.wall)))
 		}

@@ -18,6 +18,7 @@ type Core struct {
 	bound    map[identity]*agent         // those whose binding is known
 	ended    map[identity]word           // bindings taken back
 	arrivals map[identity]bool           // agents that moved here and whose mail is yet to be taken over
+	came     map[identity]bool           // agents of this node that lived on another before
 	former   map[protocol.AgentID]Former // by folded id; names given up for others
 	conns    map[ConnID]*conn
 	boards   map[ConnID]bool
@@ -151,6 +152,7 @@ func New(b Boot) *Core {
 		bound:    map[identity]*agent{},
 		ended:    map[identity]word{},
 		arrivals: map[identity]bool{},
+		came:     map[identity]bool{},
 		former:   map[protocol.AgentID]Former{},
 		conns:    map[ConnID]*conn{},
 		boards:   map[ConnID]bool{},

@@ -182,6 +182,9 @@ func (c *Core) bootAgent(b Bound) {
 	if a.arrives != nil {
 		c.arrivals[a.identity()] = true
 	}
+	if a.bind.Home == c.self && a.bind.Moves > 0 {
+		c.came[a.identity()] = true
+	}
 }
 
 // callAll gives all agents the ids that they are called by (roles.Called), as the board does from the same bindings.
@@ -278,6 +281,9 @@ func (c *Core) MovedHere(id protocol.AgentID) bool {
 	a := c.takes(id)
 	return a != nil && a.bind.Moves > 0
 }
+
+// CameHere says whether any agent of this node may have lived on another before.
+func (c *Core) CameHere() bool { return len(c.came) > 0 }
 
 // leads says whether the term names an agent of this node.
 func (c *Core) leads(a *agent) bool {

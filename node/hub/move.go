@@ -310,6 +310,7 @@ func (c *Core) arrive(now time.Time, in Arrive) {
 	forced := a.arrives.Forced
 	c.ready.Left = append(c.ready.Left, a.bind.Agent) // what lies there from an earlier stay is said again below
 	a.arrives, a.since = nil, now
+	c.came[a.identity()] = true
 	a.state = c.calmState(a)
 	c.author.forget(a.bind.Agent)
 	c.author.name(&c.ready, now, c.scopeTo(""), a)

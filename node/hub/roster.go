@@ -161,6 +161,9 @@ func (c *Core) peerPresence(in PeerPresence) {
 		if a.remote != nil && a.remote.Home == in.Peer || a.bind.Home == in.Peer && a.bind.Home != c.self {
 			a.remote = nil
 		}
+		if a.elsewhere != nil && a.elsewhere.Home == in.Peer {
+			a.elsewhere = nil
+		}
 	}
 	for _, p := range in.Agents {
 		if p.Home == c.self || protocol.CheckAgentID(p.Agent) != nil || len(c.agents) >= protocol.AgentsMax {
@@ -190,6 +193,9 @@ func (c *Core) peerPresence(in PeerPresence) {
 
 func (c *Core) peerGone(in PeerGone) {
 	for key, a := range c.agents {
+		if a.elsewhere != nil && a.elsewhere.Home == in.Peer {
+			a.elsewhere = nil
+		}
 		if a.bind.Home == in.Peer && a.remote != nil {
 			a.remote = nil
 			if a.hearsay {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +142,33 @@ func (s *removal) check() {
 		}
 	}
 	s.t.Logf("%d messages, %d of them twice after a cut acknowledgement", len(s.messages), again)
+}
+
+// TestAnAgentAtWorkIsNotMoved: the refusal names the task; when that is over, and what nobody has begun goes along.
+func TestAnAgentAtWorkIsNotMoved(t *testing.T) {
+	over := filepath.Join(t.TempDir(), "over")
+	config := fmt.Sprintf("[worker]\ncommand = [\"sh\", \"-c\", %s]\n", quoted("while [ ! -e "+over+" ]; do sleep 0.05; done"))
+	nodes := meshOf(t, map[string]string{"east": config}, "west", "east")
+	west, east := nodes[0], nodes[1]
+	west.declare("anna")
+	west.knows("east")
+	var work api.SendResult
+	must(t, json.Unmarshal([]byte(west.ok("delegate", "--json", "--from", "anna", "--to", "east", "sleep")), &work))
+	eventually(t, patience, "it runs", func() (bool, string) {
+		task, err := west.api().Task(t.Context(), string(work.MsgID))
+		return err == nil && task.State == api.TaskRunning, fmt.Sprint(task.State, err)
+	})
+	r := east.run("agent", "move", "east", "west")
+	if r.code != 4 || !strings.Contains(r.stderr, "works on "+work.Short) || !strings.Contains(r.stderr, "aster task cancel "+work.Short) {
+		t.Errorf("while it works: %s", r)
+	}
+	must(t, os.WriteFile(over, nil, 0o600))
+	eventually(t, patience, "it may go", func() (bool, string) {
+		r := east.run("agent", "move", "east", "west")
+		return r.code == 0, r.String()
+	})
+	must(t, json.Unmarshal([]byte(west.ok("delegate", "--json", "--from", "anna", "--to", "east", "more")), &work))
+	holds(west, "east", work.MsgID)
 }
 
 // TestAMoveSaysWhereTheAgentLives: what the command says, and what the old home answers from then on.
