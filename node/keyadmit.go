@@ -2,25 +2,56 @@ package node
 
 import (
 	"context"
+	"crypto/subtle"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 	"github.com/aster-mesh/aster/roles/keys"
 )
 
-// presentedKey is the key in a URL, by the contract's names in its order (wire 1.3).
+// keyParams are the contract's names of a key in a URL, in its order (wire 1.3).
+var keyParams = []string{"key", "peerKey", "upstreamKey", "collabKey"}
+
+// presentedKey is the key in a URL.
 func presentedKey(r *http.Request) string {
 	q := r.URL.Query()
-	for _, name := range []string{"key", "peerKey", "upstreamKey", "collabKey"} {
-		if v := q.Get(name); v != "" {
-			return v
+	for _, name := range keyParams {
+		for _, v := range q[name] {
+			if v != "" {
+				return v
+			}
 		}
 	}
 	return ""
+}
+
+// credentialsHold says whether what an address shows beside a key is good: a token that is not ours and two different keys
+// are refused, never ignored. An empty one is none: some clients always send the parameter (wire 6.5).
+func (n *Node) credentialsHold(r *http.Request, who *web.Caller) bool {
+	q := r.URL.Query()
+	for _, token := range q["token"] {
+		if token == "" {
+			continue
+		}
+		if subtle.ConstantTimeCompare([]byte(token), []byte(n.token)) != 1 {
+			return false
+		}
+		who.Standing = web.Token
+	}
+	shown := presentedKey(r)
+	for _, name := range keyParams {
+		for _, v := range q[name] {
+			if v != "" && v != shown {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // openKeyed judges a key in the URL, before a single frame: one that is not valid is said before SERVER_HELLO, since that
@@ -68,6 +99,29 @@ func (l *loop) turnAway(s *socket, k keys.Key, no *protocol.Refusal) {
 		return
 	}
 	l.say(s, s.session.Reject(r), asterism.History{})
+}
+
+// turnAwayInTime tells a refusal at once, or to who comes again and again with the same after a while in which it is not
+// heard. Then it closes judged.
+func (l *loop) turnAwayInTime(s *socket, agent protocol.AgentID, judged chan struct{}, tell func()) {
+	who := "hello " + string(protocol.FoldAgentID(agent))
+	if s.keyed {
+		who += " " + s.key.String()
+	}
+	wait := l.n.knocks.refused(who, l.now)
+	if wait == 0 {
+		tell()
+		close(judged)
+		return
+	}
+	s.gone = true
+	delete(l.sockets, s.id)
+	l.n.later(wait, func() {
+		_ = l.post(l.n.ctx, func() {
+			tell()
+			close(judged)
+		})
+	})
 }
 
 // identity decides by which right a HELLO may hold: by the key of the URL or its own, or as the node's own user. An agent
@@ -169,9 +223,8 @@ func (s *socket) judge(f *asterism.Frame) {
 		}
 		role, key, no := l.identity(s, f)
 		if no != nil {
-			defer close(judged)
 			l.core.Step(l.now, hub.Detach{Conn: s.id})
-			l.turnAway(s, key, no)
+			l.turnAwayInTime(s, f.AgentID, judged, func() { l.turnAway(s, key, no) })
 			return
 		}
 		s.outside, s.met = l.inside() && !role.Inside(), met

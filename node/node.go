@@ -53,6 +53,7 @@ type Node struct {
 	alive       sync.Map     // protocol.PeerID → gossip's word
 	connIDs     atomic.Uint64
 	strangers   strangers
+	knocks      knocks
 	warnings    warnings
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet

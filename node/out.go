@@ -106,6 +106,9 @@ func (l *loop) copy(o hub.Copy) {
 			l.n.pages.publish(api.Event{Type: "message", Pos: m.pos, Message: l.messageOf(m)})
 		}
 	}
+	if o.Env.Room != "" {
+		o.Except = 0 // in a room a person sees its own words where everybody does
+	}
 	if len(l.core.Boards()) > 0 && !asterism.Streamed(o.Env) {
 		l.toBoards(asterism.AppendDelivery(nil, o.Env, l.now.UnixMilli()), o.Except)
 	}

@@ -223,7 +223,9 @@ func (n *Node) openParts() error {
 	if err != nil {
 		return err
 	}
-	n.web = web.New(web.Config{Backend: n, Token: n.token, SessionKey: key.Seed(), Log: n.log})
+	if n.web, err = web.New(web.Config{Backend: n, Token: n.token, SessionKey: key.Seed(), Keeper: operatorsFile(n.home.path("operators.json")), Log: n.log}); err != nil {
+		return fmt.Errorf("%w. Put a backup of operators.json back, or delete it: then there are no accounts", err)
+	}
 	n.bridge = bridge.New(bridge.Config{Dir: n.home.path("agents"), Submit: n.submitLine, Unread: n.inboxItems, Log: n.log,
 		Cursor: func(k string) []byte {
 			v, _, err := n.store.Value(k)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"net"
@@ -26,11 +25,12 @@ type socket struct {
 	conn *link.Conn
 	name string // of the session, for SERVER_HELLO
 
-	board     bool      // opened by the node's own user or a person's session: a board until it says HELLO
-	hostLocal bool      // both ends are on this machine
-	until     time.Time // end of the session that opened it; zero: none did
-	known     func()    // gives its place among strangers back
-	kind      keys.Kind // that the key in the address claims to be; empty without one
+	board     bool            // opened by the node's own user or a person's session: a board until it says HELLO
+	hostLocal bool            // both ends are on this machine
+	until     time.Time       // end of the session that opened it; zero: none did
+	while     context.Context // done when what let it in is over before that; nil: only its connection ends it
+	known     func()          // gives its place among strangers back
+	kind      keys.Kind       // that the key in the address claims to be; empty without one
 
 	// Owned by the read loop; the loop touches them only while the read loop waits for it.
 	session *asterism.Session
@@ -73,8 +73,17 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
+	if opening.Rejected != nil {
+		if wait := n.knocks.refused("key "+keys.HashOf(presentedKey(r)).String(), time.Now()); wait > 0 {
+			comeBack(w, wait)
+			return
+		}
+	}
 	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, known: func() {}}
 	s.until, _ = r.Context().Deadline() // of a browser's session
+	if opening.Board && r.URL.Query().Get("token") == "" {
+		s.while = who.While
+	}
 	if !opening.Board {
 		if s.known = n.strangers.enter(opening.Keyed); s.known == nil {
 			http.Error(w, "too many connections that nobody has authenticated on", http.StatusServiceUnavailable)
@@ -103,46 +112,24 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	o := asterism.Opening{IP: host}
+	if !n.credentialsHold(r, &who) {
+		return o, http.StatusUnauthorized
+	}
 	if secret := presentedKey(r); secret != "" {
 		if err := n.openKeyed(r.Context(), &o, secret, who.Loopback); err != nil {
 			return o, http.StatusServiceUnavailable
 		}
 		return o, 0
 	}
-	token := r.URL.Query().Get("token")
-	if subtle.ConstantTimeCompare([]byte(token), []byte(n.token)) == 1 {
-		who.Standing = web.Token
-	}
 	switch {
 	case who.Standing == web.Operator || who.Standing == web.Token:
 		o.Board = true
 	case who.Origin:
 		return o, http.StatusUnauthorized // a page needs the session of aster board
-	case who.Loopback && n.cfg.Access.Keyless && sameUser(r):
+	case who.Loopback && n.cfg.Access.Keyless && !n.web.HasOperators() && sameUser(r):
 		o.Board = true
 	} // else nothing is shown, and only a HELLO with a key holds
 	return o, 0
-}
-
-// helloWait is how long what boards see is held back from a socket that may yet say HELLO: an agent would be shown a
-// message first as a board, and then be given it.
-const helloWait = 500 * time.Millisecond
-
-// heldMax bounds what is held back; more decides that the socket is a board.
-const heldMax = 1024
-
-// decided lets out what was held back from a socket, unless it is an agent by now.
-func (l *loop) decided(s *socket) {
-	if !s.undecided || s.greets.Load() {
-		return // with its HELLO on the way it stays undecided until that is judged
-	}
-	s.undecided = false
-	if s.as == nil && !s.gone {
-		for _, p := range s.held {
-			s.conn.SendPrepared(p)
-		}
-	}
-	s.held = nil
 }
 
 func (s *socket) serve(o asterism.Opening) {
@@ -174,6 +161,12 @@ func (s *socket) serve(o asterism.Opening) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, s.until)
 		defer cancel()
+	}
+	if s.while != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.while, cancel)()
 	}
 	err := s.conn.Serve(ctx, s.message)
 	s.n.log.Debug("socket closed", "agent", s.session.Sender().ID, "err", err)
@@ -247,6 +240,8 @@ func (s *socket) pass(f *asterism.Frame) {
 	case unserved[name] != "":
 		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", unserved[name]))
 		return
+	case name == protocol.ServerNotice && sender.ID != "":
+		labelled(f, sender)
 	case name == "SeatTelemetry" && f.TargetAgentID == "":
 		s.live(f) // shown at once; the newest of a seat is kept now and then
 		s.kept(f, sender)
@@ -278,6 +273,9 @@ func (s *socket) live(f *asterism.Frame) {
 			return
 		}
 		frame := asterism.AppendDelivery(nil, l.by(s, &env), l.now.UnixMilli())
+		if f.Telemetry {
+			frame = append(frame[:len(frame)-1], `,"telemetry":true}`...)
+		}
 		to := env.To
 		if f.Stream() {
 			to = ""

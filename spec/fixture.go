@@ -13,13 +13,14 @@ import (
 type Fixture struct {
 	Name  string
 	Moves []Move
+	Later []string // steps that need what is not served yet, in their order; their moves are left out
 }
 
 // Move is one line of a fixture.
 type Move struct {
 	Line int
 	Step string // moves of one step belong together
-	Verb string // "open", "close", ">" or "<"
+	Verb string // "open", "close", "post", ">" or "<"
 	Who  string
 	Arg  string
 }
@@ -31,15 +32,25 @@ type Difference struct {
 	Cases []Case
 }
 
-// Case says which frames a Difference is about: missing ones that the earlier hub sent, those of them that it had sent
-// before, or extra ones.
+// Case says which frames, or which parts of them, a Difference is about.
 type Case struct {
-	Missing bool
-	Again   bool   // only what was told once before
-	Earlier bool   // only a roster that is not the last of its step
-	Who     string // "agent", "board" or "*"
+	Kind Kind
+	Who  string // "agent", "board", "outside" (an agent by a key for outsiders), "turned" (whose HELLO was refused), "stays" (an agent
+	// in a room that the earlier hub let another one take out) or "*"
 	Pattern string
 }
+
+// Kind is in what way we differ.
+type Kind string
+
+const (
+	Missing Kind = "missing" // a frame that the earlier hub sent
+	Again   Kind = "again"   // one that it had sent before
+	Earlier Kind = "earlier" // a roster that is not the last of its step
+	Extra   Kind = "extra"   // a frame that it did not send
+	Without Kind = "without" // a field, or a row of a list, that our frame has not
+	Differs Kind = "differs" // a field that has another value in ours
+)
 
 // Fixtures returns all fixtures by name.
 func Fixtures() ([]Fixture, error) {
@@ -58,13 +69,23 @@ func Fixtures() ([]Fixture, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: no part -- script --", name)
 		}
+		later := false
 		first, step := strings.Count(string(raw), "\n")-strings.Count(script, "\n")+1, ""
 		for n, line := range strings.Split(script, "\n") {
 			if s, ok := strings.CutPrefix(line, "step "); ok {
-				step = s
+				step, later = s, false
 				continue
 			}
-			if line = strings.TrimSpace(line); line == "" {
+			if s, ok := strings.CutPrefix(line, "later "); ok {
+				f.Later, later = append(f.Later, s), true
+				continue
+			}
+			if line = strings.TrimSpace(line); line == "" || later {
+				continue
+			}
+			if post, ok := strings.CutPrefix(line, "post "); ok {
+				who, arg, _ := strings.Cut(post, " ")
+				f.Moves = append(f.Moves, Move{first + n, step, "post", who, arg})
 				continue
 			}
 			s, err := parseStep(line)
@@ -80,7 +101,7 @@ func Fixtures() ([]Fixture, error) {
 
 var (
 	differenceLine = regexp.MustCompile(`^(D[0-9]+) (.+)$`)
-	caseLine       = regexp.MustCompile(`^  (missing|again|earlier|extra) (agent|board|\*) (\{.*\})$`)
+	caseLine       = regexp.MustCompile(`^  (missing|again|earlier|extra|without|differs) (agent|board|outside|turned|stays|\*) (\{.*\})$`)
 )
 
 // Differences returns the rows of differences.txt.
@@ -106,7 +127,7 @@ func Differences() ([]Difference, error) {
 			return nil, fmt.Errorf("differences.txt:%d: neither a difference nor a case of one", n+1)
 		}
 		d := &out[len(out)-1]
-		d.Cases = append(d.Cases, Case{m[1] != "extra", m[1] == "again", m[1] == "earlier", m[2], m[3]})
+		d.Cases = append(d.Cases, Case{Kind(m[1]), m[2], m[3]})
 	}
 	return out, nil
 }

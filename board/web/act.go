@@ -134,7 +134,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, _ Standing) {
 		s.serveFile(w, r, "used.html", http.StatusGone)
 		return
 	}
-	http.SetCookie(w, s.sessions.issue(s.now(), r.TLS != nil))
+	http.SetCookie(w, s.sessions.issue(admission{round: s.operators.round()}, s.now(), r.TLS != nil))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -149,7 +149,11 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request, who Standing) {
 		s.turnAway(w, r, noCredential())
 		return
 	}
-	s.backend.ServeSocket(w, r, Caller{Standing: who, Origin: fromPage, Loopback: loopback(r)})
+	while := whileOf(r)
+	if who == Nobody && !hasKey(r) {
+		while = s.operators.without
+	}
+	s.backend.ServeSocket(w, r, Caller{Standing: who, Origin: fromPage, Loopback: loopback(r), While: while})
 }
 
 func hasKey(r *http.Request) bool {
@@ -183,10 +187,6 @@ func (s *Server) feedback(w http.ResponseWriter, r *http.Request, _ Standing) {
 	}
 	_, err = s.backend.Send(r.Context(), api.SendRequest{FromBoard: true, To: target, Intent: "OperatorFeedback", Value: value})
 	s.done(w, r, http.StatusOK, err)
-}
-
-func (s *Server) whoami(w http.ResponseWriter, _ *http.Request, _ Standing) {
-	writeJSON(w, http.StatusOK, map[string]any{"loginRequired": false, "operator": nil, "operatorCount": 0})
 }
 
 func headerHas(h http.Header, name, want string) bool {

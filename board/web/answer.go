@@ -32,6 +32,7 @@ const (
 	codeTimedOut     = "timed-out"
 	codeInternal     = "internal"
 	codeNotReady     = "not-ready"
+	codeLocked       = "locked"
 )
 
 // statusOf gives each refusal its HTTP status (api.Error). What is not listed is a matter of rights.
@@ -77,6 +78,7 @@ var statusOf = map[string]int{
 	"NO_EXPIRY":                http.StatusConflict,
 	codeInternal:               http.StatusInternalServerError,
 	codeNotReady:               http.StatusServiceUnavailable,
+	codeLocked:                 http.StatusTooManyRequests,
 }
 
 func refuse(w http.ResponseWriter, no *protocol.Refusal) {

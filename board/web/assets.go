@@ -56,7 +56,7 @@ func loadAssets() map[string]asset {
 func (s *Server) openFiles() []route {
 	var out []route
 	for _, name := range openNames {
-		out = append(out, route{method: "GET", path: "/static/" + name, who: anyone, handle: func(w http.ResponseWriter, r *http.Request, _ Standing) {
+		out = append(out, route{method: "GET", path: "/static/" + name, who: anyone, fresh: true, handle: func(w http.ResponseWriter, r *http.Request, _ Standing) {
 			s.serveFile(w, r, name, http.StatusOK)
 		}})
 	}

@@ -154,6 +154,9 @@ type Caller struct {
 	Origin bool
 	// Loopback is true when both ends of the connection are loopback addresses and nothing says it was forwarded.
 	Loopback bool
+	// While is done when what lets the caller in is over before its time: a session that was ended, or for somebody
+	// without any credential, when the first account is made. Nil: nothing but the connection ends it.
+	While context.Context
 }
 
 // ErrNotReady says that the node does not serve yet; it is answered 503.

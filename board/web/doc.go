@@ -2,7 +2,7 @@
 // Package node makes one Server over its Backend and mounts it on the board's listener; commands, pages and agents are
 // its clients. It refuses every request whose Host, Origin, credential, method or size the one table in routes.go does
 // not allow, before any handler runs, and it never shows what an internal error says. A Server may be used by any
-// number of requests at once; it starts no goroutine and keeps no state but the hashes of open links.
+// number of requests at once; it starts no goroutine, and keeps accounts, ended sessions and the hashes of open links.
 //
 // # Routes
 //
@@ -37,15 +37,18 @@
 //	                                                                      If-None-Match hold
 //	GET  blobs/{sha256}                                              T    the same for a hash alone
 //	POST board-link                                                  T    {"url"}: opens the board once, within 10 minutes
+//	POST sign-out-all                                                T    ends every session, and what it holds open
 //	POST down                                                        T    202; the node stops after answering
 //
 // Beside it: GET /open/{ticket} (uses a link, sets the session), GET /healthz and /readyz (nothing but "ok"), GET /ws
 // (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET /join/{collab,upstream,peer}?key=
 // (how to join with a key, as Markdown; 403 unless it is valid), GET /join/local?label= (from this machine alone), GET / and its views /t/ID, /m/ID, /a/ID, /n/ID, and the page's files (S),
-// and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (S+T), POST /api/feedback (S).
+// and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (anyone), POST /api/feedback (S).
+// People's accounts: GET and POST /api/operators, DELETE /api/operators/{id} (T), POST /api/login (anyone, {"id","password"}),
+// POST /api/logout (S). Once there is one, nobody is let in for being on this machine.
 //
 // Of the durations, "30s" and "5m" are read as Go does; without one, wait lasts an hour and messages/{id} 30 s.
 // Codes beyond protocol's: "no-credential" 401, "wrong-host", "wrong-origin", "cross-site" 403, "token-in-url" 400,
-// "no-such-route" 404, "wrong-method" 405, "timed-out" 408, "link-used" 410, "wrong-type" 415, "internal" 500,
+// "no-such-route" 404, "wrong-method" 405, "timed-out" 408, "link-used" 410, "wrong-type" 415, "locked" 429, "internal" 500,
 // "not-ready" 503.
 package web

@@ -410,10 +410,21 @@ func (f *fake) ServeSocket(w http.ResponseWriter, _ *http.Request, who Caller) {
 	w.WriteHeader(http.StatusSwitchingProtocols)
 }
 
+// newServer makes a server that hashes passwords quickly.
+func newServer(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rounds = 10
+	return s
+}
+
 // serve starts a server over f. Its clock is real; its paces are short.
 func serve(t *testing.T, f *fake, change ...func(*Server)) (*Server, *httptest.Server) {
 	t.Helper()
-	s := New(Config{Backend: f, Token: testToken, Hosts: []string{"board.example"}})
+	s := newServer(t, Config{Backend: f, Token: testToken, Hosts: []string{"board.example"}})
 	s.beatEvery, s.stateEvery = 20*time.Millisecond, 10*time.Millisecond
 	for _, c := range change {
 		c(s)

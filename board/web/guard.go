@@ -46,7 +46,10 @@ func (s *Server) guarded(byMethod map[string]route) http.Handler {
 			s.turnAway(w, r, protocol.Refuse(codeWrongMethod, "this address does not take %s", "", r.Method))
 			return
 		}
-		who, until, no := s.standing(r)
+		who, in, no := s.standing(r)
+		if rt.fresh && who == Nobody && r.Header.Get("Authorization") == "" {
+			no = nil // a session that is over may be followed by another
+		}
 		if no == nil && rt.who != anyone && !rt.who.admits(who) {
 			no = noCredential()
 		}
@@ -70,9 +73,10 @@ func (s *Server) guarded(byMethod map[string]route) http.Handler {
 			limit = bodyBytesMax
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
-		if !until.IsZero() {
-			ctx, cancel := context.WithTimeout(r.Context(), until.Sub(s.now())) // a stream does not outlive its session
+		if in.while != nil { // a stream does not outlive its session
+			ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), whileKey{}, in.while), in.until.Sub(s.now()))
 			defer cancel()
+			defer context.AfterFunc(in.while, cancel)()
 			r = r.WithContext(ctx)
 		}
 		rt.handle(w, r, who)
@@ -155,20 +159,41 @@ func sameOrigin(origin, host string) bool {
 	return u.Host != "" && plain(u.Host) == plain(host)
 }
 
-// standing finds the credential of r. A bearer token that is wrong is refused, never ignored, even beside a session.
-func (s *Server) standing(r *http.Request) (Standing, time.Time, *protocol.Refusal) {
+// held is what a session gives a request.
+type held struct {
+	until time.Time
+	while context.Context // done when the session is ended; nil: no session
+}
+
+type whileKey struct{}
+
+// whileOf is done when the session that r came with is ended before its time; nil: it came with none.
+func whileOf(r *http.Request) context.Context {
+	while, _ := r.Context().Value(whileKey{}).(context.Context)
+	return while
+}
+
+// standing finds the credential of r. One that is shown and does not hold is refused, never ignored, also beside another
+// that does.
+func (s *Server) standing(r *http.Request) (Standing, held, *protocol.Refusal) {
 	if given := r.Header.Values("Authorization"); len(given) > 0 {
 		token, isBearer := strings.CutPrefix(given[0], "Bearer ")
 		hash := sha256.Sum256([]byte(token))
 		if len(given) == 1 && isBearer && s.hasToken && subtle.ConstantTimeCompare(hash[:], s.tokenHash[:]) == 1 {
-			return Token, time.Time{}, nil
+			return Token, held{}, nil
 		}
-		return Nobody, time.Time{}, protocol.Refuse(codeNoCredential, "this token is not the one of the running node", "Read node.json again")
+		return Nobody, held{}, protocol.Refuse(codeNoCredential, "this token is not the one of the running node", "Read node.json again")
 	}
-	if until, ok := s.sessions.check(r, s.now()); ok {
-		return Operator, until, nil
+	in, given, ok := s.sessions.read(r, s.now())
+	if ok {
+		if while, still := s.operators.enter(in, s.now()); still {
+			return Operator, held{in.until, while}, nil
+		}
 	}
-	return Nobody, time.Time{}, nil
+	if given {
+		return Nobody, held{}, protocol.Refuse(codeNoCredential, "this session is over", "aster board")
+	}
+	return Nobody, held{}, nil
 }
 
 // checkChange looks at what would change something: a browser must prove that our own page asks, and a body must say

@@ -186,7 +186,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	f := newFake()
 	s, ts := serve(t, f)
 	in := signIn(t, s, ts)
-	rows := append(s.table(), s.openFiles()...)
+	rows := s.rows()
 	if len(rows) < 40 {
 		t.Fatalf("the table has %d rows", len(rows))
 	}
@@ -264,12 +264,12 @@ func TestLinkOpensOnceAndInTime(t *testing.T) {
 func TestSessionsOfOneKeySurviveARestartAndOthersDoNot(t *testing.T) {
 	key := []byte(strings.Repeat("k", 32))
 	now := time.Now()
-	one, two := New(Config{Backend: newFake(), SessionKey: key}), New(Config{Backend: newFake(), SessionKey: key})
-	other := New(Config{Backend: newFake()})
+	one, two := newServer(t, Config{Backend: newFake(), SessionKey: key}), newServer(t, Config{Backend: newFake(), SessionKey: key})
+	other := newServer(t, Config{Backend: newFake()})
 	r := httptest.NewRequest("GET", "/", nil)
-	c := one.sessions.issue(now, false)
+	c := one.sessions.issue(admission{}, now, false)
 	r.AddCookie(c)
-	if _, ok := two.sessions.check(r, now); !ok {
+	if _, _, ok := two.sessions.read(r, now); !ok {
 		t.Error("a restart ended the session")
 	}
 	if other.sessions.cookie == one.sessions.cookie {
@@ -277,7 +277,7 @@ func TestSessionsOfOneKeySurviveARestartAndOthersDoNot(t *testing.T) {
 	}
 	c.Name = other.sessions.cookie
 	r.AddCookie(c)
-	if _, ok := other.sessions.check(r, now); ok {
+	if _, _, ok := other.sessions.read(r, now); ok {
 		t.Error("another node believes the session")
 	}
 }
@@ -293,13 +293,13 @@ func TestSocketIsToldWhoCalls(t *testing.T) {
 		want   Caller
 		status int
 	}{
-		{"a program", "", nil, Caller{Nobody, false, true}, 101},
-		{"a program with a key", "?key=ck-1", nil, Caller{Nobody, false, true}, 101},
-		{"the page", "", []func(*http.Request){in}, Caller{Operator, true, true}, 101},
-		{"a command", "", []func(*http.Request){bearer}, Caller{Token, false, true}, 101},
-		{"forwarded", "", []func(*http.Request){with("X-Forwarded-For", "10.0.0.1")}, Caller{Nobody, false, false}, 101},
+		{"a program", "", nil, Caller{Standing: Nobody, Loopback: true}, 101},
+		{"a program with a key", "?key=ck-1", nil, Caller{Standing: Nobody, Loopback: true}, 101},
+		{"the page", "", []func(*http.Request){in}, Caller{Standing: Operator, Origin: true, Loopback: true}, 101},
+		{"a command", "", []func(*http.Request){bearer}, Caller{Standing: Token, Loopback: true}, 101},
+		{"forwarded", "", []func(*http.Request){with("X-Forwarded-For", "10.0.0.1")}, Caller{Standing: Nobody}, 101},
 		{"a page without session", "", []func(*http.Request){with("Origin", ts.URL)}, Caller{}, 401},
-		{"a page with a key", "?key=ck-1", []func(*http.Request){with("Origin", ts.URL)}, Caller{Nobody, true, true}, 101},
+		{"a page with a key", "?key=ck-1", []func(*http.Request){with("Origin", ts.URL)}, Caller{Standing: Nobody, Origin: true, Loopback: true}, 101},
 	} {
 		f.callers = nil
 		conn, err := net.Dial("tcp", ts.Listener.Addr().String())
@@ -323,6 +323,12 @@ func TestSocketIsToldWhoCalls(t *testing.T) {
 		f.mu.Lock()
 		got := f.callers
 		f.mu.Unlock()
+		for i := range got {
+			if ends := got[i].While != nil; ends != (c.query == "" && c.name != "a command") {
+				t.Errorf("%s: it says that something may end the right to be here: %t", c.name, ends)
+			}
+			got[i].While = nil
+		}
 		if c.status == 101 && (len(got) != 1 || got[0] != c.want) {
 			t.Errorf("%s: the node was told %+v, want %+v", c.name, got, c.want)
 		}

@@ -8,7 +8,7 @@ import (
 
 // What the page loads, all together: files of its own origin, at most 200 KiB.
 func TestPageIsSmallAndWhole(t *testing.T) {
-	s := New(Config{Backend: newFake()})
+	s := newServer(t, Config{Backend: newFake()})
 	named := regexp.MustCompile(`(?:from |import |href=|src=|src: |src:)"(?:\./|/static/)([\w.-]+)"`)
 	seen, todo, sum := map[string]bool{}, []string{"index.html"}, 0
 	for len(todo) > 0 {

@@ -37,6 +37,7 @@ type route struct {
 	locked  bool  // without credential the locked page is shown
 	landing bool  // a link elsewhere may lead here
 	tokens  bool  // the contract puts tokens into this address: the Backend judges them (wire 6.5)
+	fresh   bool  // an old session does no harm here: it ends with this, or is nothing to do with it
 	once    bool  // has an effect although it is a GET: no HEAD
 }
 
@@ -90,14 +91,14 @@ func (s *Server) table() []route {
 
 		{method: "GET", path: "/api/state", who: signedIn, handle: s.state},
 		{method: "GET", path: "/api/events", who: signedIn, handle: s.stateEvents},
-		{method: "GET", path: "/api/whoami", who: signedIn, handle: s.whoami},
+		{method: "GET", path: "/api/whoami", who: anyone, handle: s.whoami, fresh: true},
 		{method: "POST", path: "/api/feedback", who: session, handle: s.feedback},
 
 		{method: "GET", path: "/ws", who: anyone, handle: s.socket, tokens: true},
-		{method: "GET", path: "/join/{kind}", who: anyone, handle: s.join},
-		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true},
-		{method: "GET", path: "/healthz", who: anyone, handle: s.healthz},
-		{method: "GET", path: "/readyz", who: anyone, handle: s.readyz},
+		{method: "GET", path: "/join/{kind}", who: anyone, handle: s.join, fresh: true},
+		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true, fresh: true},
+		{method: "GET", path: "/healthz", who: anyone, handle: s.healthz, fresh: true},
+		{method: "GET", path: "/readyz", who: anyone, handle: s.readyz, fresh: true},
 
 		{method: "GET", path: "/{$}", who: session, handle: s.page, locked: true, landing: true},
 		{method: "GET", path: "/t/{id}", who: session, handle: s.page, locked: true, landing: true},
@@ -110,10 +111,13 @@ func (s *Server) table() []route {
 	}
 }
 
+// rows are all routes that there are.
+func (s *Server) rows() []route { return slices.Concat(s.table(), s.accountRows(), s.openFiles()) }
+
 // routes mounts the table. What is not in it is told apart only after the checks of place.
 func (s *Server) routes() http.Handler {
 	byPath := map[string]map[string]route{}
-	for _, rt := range append(s.table(), s.openFiles()...) {
+	for _, rt := range s.rows() {
 		if byPath[rt.path] == nil {
 			byPath[rt.path] = map[string]route{}
 		}

@@ -21,6 +21,8 @@ type Config struct {
 	Hosts []string
 	// SessionKey signs sessions; kept in the home, open pages survive a restart of the node. Empty: a new one each time.
 	SessionKey []byte
+	// Keeper keeps accounts, and which sessions were ended before their time; nil: nothing of that outlives the process.
+	Keeper Keeper
 	// Now is the clock of links and sessions; nil: time.Now.
 	Now func() time.Time
 	// Log hears of internal errors and, at Debug, of refusals; nil: nobody.
@@ -37,6 +39,10 @@ type Server struct {
 	now       func() time.Time
 	sessions  sessions
 	links     links
+	operators *operators
+	failures  failures
+	nobodys   password // is compared with where there is no account, so that it takes as long
+	rounds    int      // of hashing a password
 	assets    map[string]asset
 	handler   http.Handler
 
@@ -46,8 +52,9 @@ type Server struct {
 	writeWithin time.Duration // one write to one stream
 }
 
-// New makes a Server. It starts nothing.
-func New(cfg Config) *Server {
+// New makes a Server. It starts nothing. It fails if what Keeper holds cannot be read: a board that has forgotten its
+// accounts would let in whom they keep out.
+func New(cfg Config) (*Server, error) {
 	s := &Server{
 		backend:     cfg.Backend,
 		tokenHash:   sha256.Sum256([]byte(cfg.Token)),
@@ -56,6 +63,7 @@ func New(cfg Config) *Server {
 		log:         cfg.Log,
 		now:         cfg.Now,
 		assets:      loadAssets(),
+		rounds:      passwordRounds,
 		beatEvery:   5 * time.Second,
 		stateEvery:  time.Second,
 		writeWithin: 10 * time.Second,
@@ -76,7 +84,14 @@ func New(cfg Config) *Server {
 	}
 	s.sessions = newSessions(key)
 	s.handler = s.routes()
-	return s
+	var err error
+	if s.operators, err = newOperators(cfg.Keeper); err != nil {
+		return nil, err
+	}
+	s.nobodys = password{Salt: make([]byte, 16), Hash: make([]byte, sha256.Size)}
+	rand.Read(s.nobodys.Salt)
+	rand.Read(s.nobodys.Hash)
+	return s, nil
 }
 
 // Handler answers everything that arrives at the board's port.

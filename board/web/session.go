@@ -69,9 +69,9 @@ func (l *links) use(ticket string, now time.Time) bool {
 	return found == 1
 }
 
-// sessions makes and checks cookies. A cookie is its end, 16 random bytes and an HMAC over both: the server remembers
-// none. The cookie's name depends on the key, since browsers share cookies between the ports of a host and several
-// nodes may have their boards on one machine.
+// sessions makes and checks cookies. A cookie says when it ends, which round of sign-ins it belongs to, whose it is, and
+// has an HMAC over all of it: what is kept is the round, and what ended before its time. The cookie's name depends on the
+// key, since browsers share cookies between the ports of a host and several nodes may have their boards on one machine.
 type sessions struct {
 	key    []byte
 	cookie string
@@ -87,41 +87,66 @@ func newSessions(key []byte) sessions {
 	return sessions{key: derive("aster.session.key.1"), cookie: "aster_" + hex.EncodeToString(derive("aster.session.name.1")[:4])}
 }
 
+// sessionTag tells sessions apart.
+type sessionTag [16]byte
+
+// admission is what a cookie says, once its HMAC holds.
+type admission struct {
+	until   time.Time
+	round   uint32 // of all sign-ins: ended by signing everybody out
+	epoch   uint32 // of the account: ended by a new password
+	tag     sessionTag
+	account string // empty: opened by a link of the node's owner
+}
+
+// admissionBytes is what a cookie holds beside its account and HMAC.
+const admissionBytes = 8 + 4 + 4 + len(sessionTag{})
+
 func (s sessions) mac(head []byte) []byte {
 	m := hmac.New(sha256.New, s.key)
-	m.Write([]byte("aster.session.1\x00"))
+	m.Write([]byte("aster.session.2\x00"))
 	m.Write(head)
 	return m.Sum(nil)
 }
 
-// issue makes the cookie of a new session.
-func (s sessions) issue(now time.Time, secure bool) *http.Cookie {
-	head := make([]byte, 8+16)
-	binary.BigEndian.PutUint64(head, uint64(now.Add(SessionLife).UnixMilli()))
-	rand.Read(head[8:])
-	return &http.Cookie{
-		Name:     s.cookie,
-		Value:    base64.RawURLEncoding.EncodeToString(append(head, s.mac(head)...)),
-		Path:     "/",
-		MaxAge:   int(SessionLife / time.Second),
-		HttpOnly: true,
-		Secure:   secure,
-		SameSite: http.SameSiteStrictMode,
-	}
+// issue makes the cookie of a new session; its end and tag are chosen here.
+func (s sessions) issue(in admission, now time.Time, secure bool) *http.Cookie {
+	head := make([]byte, 0, admissionBytes+len(in.account))
+	head = binary.BigEndian.AppendUint64(head, uint64(now.Add(SessionLife).UnixMilli()))
+	head = binary.BigEndian.AppendUint32(head, in.round)
+	head = binary.BigEndian.AppendUint32(head, in.epoch)
+	rand.Read(in.tag[:]) // never fails (crypto/rand, Go 1.24)
+	head = append(append(head, in.tag[:]...), in.account...)
+	c := s.bare(secure)
+	c.Value = base64.RawURLEncoding.EncodeToString(append(head, s.mac(head)...))
+	c.MaxAge = int(SessionLife / time.Second)
+	return c
 }
 
-// check returns when the session of r ends; ok is false when r has none that holds now.
-func (s sessions) check(r *http.Request, now time.Time) (until time.Time, ok bool) {
+// bare is the cookie without a session: sent so, it takes one away.
+func (s sessions) bare(secure bool) *http.Cookie {
+	return &http.Cookie{Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+}
+
+// read returns what the cookie of r says. given: it has one at all; ok: one that is ours and in time.
+func (s sessions) read(r *http.Request, now time.Time) (in admission, given, ok bool) {
 	for _, c := range r.CookiesNamed(s.cookie) {
+		given = true
 		raw, err := base64.RawURLEncoding.DecodeString(c.Value)
-		if err != nil || len(raw) != 8+16+sha256.Size {
+		if err != nil || len(raw) < admissionBytes+sha256.Size {
 			continue
 		}
-		head, mac := raw[:8+16], raw[8+16:]
-		end := time.UnixMilli(int64(binary.BigEndian.Uint64(head)))
-		if hmac.Equal(mac, s.mac(head)) && now.Before(end) {
-			return end, true
+		head, mac := raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
+		if !hmac.Equal(mac, s.mac(head)) {
+			continue
+		}
+		in.until = time.UnixMilli(int64(binary.BigEndian.Uint64(head)))
+		in.round, in.epoch = binary.BigEndian.Uint32(head[8:]), binary.BigEndian.Uint32(head[12:])
+		copy(in.tag[:], head[16:])
+		in.account = string(head[admissionBytes:])
+		if now.Before(in.until) {
+			return in, true, true
 		}
 	}
-	return time.Time{}, false
+	return admission{}, given, false
 }

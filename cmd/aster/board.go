@@ -11,7 +11,7 @@ import (
 )
 
 func boardCommand(a *app) *cobra.Command {
-	var printOnly bool
+	var printOnly, signOutAll bool
 	cmd := &cobra.Command{
 		Use: "board", Short: "Open the board by a link that works once", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -20,6 +20,12 @@ func boardCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer c.Close()
+			if signOutAll {
+				if err := c.SignOutAll(cmd.Context()); err != nil {
+					return err
+				}
+				return a.done("every session of this board is over")
+			}
 			link, err := c.BoardLink(cmd.Context())
 			if err != nil {
 				return err
@@ -34,6 +40,7 @@ func boardCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&signOutAll, "sign-out-all", false, "end every session of the board instead, with all that it holds open")
 	cmd.Flags().BoolVar(&printOnly, "print", false, "print the link and open nothing")
 	return cmd
 }

@@ -15,7 +15,15 @@ import (
 // alone runs a node in this process until the test ends and returns its /ws.
 func alone(t *testing.T) string {
 	t.Helper()
-	home, ready := filepath.Join(t.TempDir(), "home"), make(chan api.Ready, 1)
+	_, at := aloneIn(t)
+	return at
+}
+
+// aloneIn also returns the node's home.
+func aloneIn(t *testing.T) (home, socket string) {
+	t.Helper()
+	home = filepath.Join(t.TempDir(), "home")
+	ready := make(chan api.Ready, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -30,10 +38,10 @@ func alone(t *testing.T) string {
 	})
 	select {
 	case r := <-ready:
-		return "ws" + strings.TrimPrefix(r.Board, "http") + "/ws"
+		return home, "ws" + strings.TrimPrefix(r.Board, "http") + "/ws"
 	case <-time.After(20 * time.Second):
 		t.Fatal("node not ready within 20 s")
-		return ""
+		return "", ""
 	}
 }
 

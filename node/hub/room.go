@@ -95,7 +95,7 @@ func (c *Core) roomAsked(now time.Time, env *protocol.Envelope, in Say, from *ag
 	}
 	if body == nil { // RequestRoomArtifacts
 		value := map[string]any{"roomId": r.ID, "artifacts": artifacts(r), "version": r.Version}
-		c.out(RoomEvent{Name: "RoomArtifacts", Room: r.ID, Value: protocol.EncodeBody(value), Conns: c.asker(env, in)})
+		c.out(RoomEvent{Name: "RoomArtifacts", Room: r.ID, Value: protocol.EncodeBody(value), Conns: c.asker(env, in), To: env.From})
 		c.tell(Told{Token: in.Token, ID: env.ID})
 		return
 	}

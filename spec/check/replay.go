@@ -19,12 +19,20 @@ type Replayed struct {
 // quiet is how long nothing more may come before a step counts as answered.
 const quiet = 250 * time.Millisecond
 
+// Hub is a fresh hub that a fixture is replayed against.
+type Hub struct {
+	URL      string
+	Post     func(path, body string) error // posts as a signed-in person
+	LocalKey func() (string, error)        // reads the key for this machine that was issued last
+	Patience time.Duration                 // how long an expected frame may take
+}
+
 // Replay sends the clients' side of a fixture to a fresh hub and compares what they are told with what the earlier hub said.
-func Replay(ctx context.Context, url string, f *spec.Fixture, differences []spec.Difference, patience time.Duration) (*Replayed, error) {
+func Replay(ctx context.Context, hub Hub, f *spec.Fixture, differences []spec.Difference) (*Replayed, error) {
 	r := &replay{
-		play:  &play{ctx: ctx, urls: []string{url}, at: map[string]int{}, opt: Options{Patience: patience}, words: words{}, clients: map[string]*socket{}},
-		out:   Replayed{Used: map[string]int{}},
-		known: map[string]bool{}, alias: map[string]string{}, agents: map[string]bool{}, seen: map[string]int{}, struck: map[string]bool{},
+		play: &play{ctx: ctx, urls: []string{hub.URL}, at: map[string]int{}, opt: Options{Patience: hub.Patience}, words: words{}, clients: map[string]*socket{}},
+		hub:  hub, out: Replayed{Used: map[string]int{}}, alias: map[string]string{}, seen: map[string]int{}, struck: map[string]bool{},
+		who: map[string]speaker{}, sets: map[string]map[string]bool{},
 	}
 	defer func() {
 		for _, s := range r.clients {
@@ -33,11 +41,20 @@ func Replay(ctx context.Context, url string, f *spec.Fixture, differences []spec
 	}()
 	for _, d := range differences {
 		for _, c := range d.Cases {
-			p, err := parsePattern(c.Pattern)
+			e, err := newExcuse(d.ID, c)
 			if err != nil {
 				return nil, err
 			}
-			r.excuses = append(r.excuses, excuse{d.ID, c, p})
+			r.excuses = append(r.excuses, e)
+		}
+	}
+	for _, m := range f.Moves { // also of what is said later: an expected frame may be looked at before
+		var said map[string]any
+		if m.Verb != ">" || json.Unmarshal([]byte(m.Arg), &said) != nil {
+			continue
+		}
+		for _, key := range []string{"msgId", "messageId", "id"} {
+			r.put(setKnown, said[key])
 		}
 	}
 	for from := 0; from < len(f.Moves); {
@@ -53,24 +70,26 @@ func Replay(ctx context.Context, url string, f *spec.Fixture, differences []spec
 	return &r.out, nil
 }
 
-type excuse struct {
-	id      string
-	c       spec.Case
-	pattern any
-}
-
 // replay is one fixture on its way.
 type replay struct {
 	*play
+	hub     Hub
 	excuses []excuse
 	out     Replayed
-	known   map[string]bool   // ids that clients chose
-	alias   map[string]string // an id that the earlier hub made → ours
-	agents  map[string]bool   // clients that said HELLO
-	seen    map[string]int    // client → frames looked at
-	struck  map[string]bool   // client and frame that came as the fixture has it
+	alias   map[string]string          // an id that the earlier hub made → ours
+	who     map[string]speaker         // by client
+	sets    map[string]map[string]bool // what patterns call @NAME
+	seen    map[string]int             // client → frames looked at
+	struck  map[string]bool            // client and frame that came as the fixture has it
 	open    []wanted
 	extra   []told
+}
+
+// speaker is what a client has said about itself.
+type speaker struct {
+	agent   string // of its HELLO
+	outside bool   // its address holds an outsider's key
+	turned  bool   // this hub refused it
 }
 
 type wanted struct {
@@ -102,7 +121,7 @@ func (r *replay) step(moves []spec.Move) error {
 		}
 		roster := strings.Contains(m.Arg, `"name":"AgentList"`)
 		if roster && lastRoster[m.Who] != i {
-			if e := r.find(m.Who, frame, func(c *spec.Case) bool { return c.Earlier }); e != nil {
+			if e := r.find(m.Who, frame, func(c *spec.Case) bool { return c.Kind == spec.Earlier }); e != nil {
 				r.out.Used[e.id]++
 				continue
 			}
@@ -140,26 +159,21 @@ func (r *replay) step(moves []spec.Move) error {
 }
 
 func (r *replay) move(m spec.Move) error {
-	if _, ended := r.seen[m.Who]; ended && r.clients[m.Who] == nil && m.Verb != "open" {
+	if _, ended := r.seen[m.Who]; ended && r.clients[m.Who] == nil && (m.Verb == ">" || m.Verb == "close") {
 		return nil // the hub closed it; the earlier one may have listened on
 	}
 	switch m.Verb {
+	case "post":
+		path, body, _ := strings.Cut(m.Arg, " ")
+		return r.hub.Post(path, body)
 	case "open":
-		r.seen[m.Who] = 0
-		return r.play.open(m.Who, m.Arg)
+		return r.opens(m)
 	case ">":
 		var f map[string]any
 		if err := json.Unmarshal([]byte(m.Arg), &f); err != nil {
 			return err
 		}
-		if f["type"] == "HELLO" {
-			r.agents[m.Who] = true
-		}
-		for _, key := range []string{"msgId", "messageId", "id"} {
-			if id, ok := f[key].(string); ok {
-				r.known[id] = true
-			}
-		}
+		r.noteSaid(m.Who, f)
 		arg := m.Arg
 		for old, ours := range r.alias {
 			arg = strings.ReplaceAll(arg, `"`+old+`"`, `"`+ours+`"`)
@@ -167,6 +181,23 @@ func (r *replay) move(m spec.Move) error {
 		return r.play.step(spec.Step{Verb: ">", Who: m.Who, Arg: arg})
 	}
 	return r.play.step(spec.Step{Verb: m.Verb, Who: m.Who, Arg: m.Arg})
+}
+
+func (r *replay) opens(m spec.Move) error {
+	r.seen[m.Who] = 0
+	name, key, keyed := strings.Cut(m.Arg, "=")
+	local := strings.HasPrefix(key, "lk-")
+	if ours := r.alias[key]; ours != "" {
+		m.Arg = name + "=" + ours
+	} else if local {
+		secret, err := r.hub.LocalKey()
+		if err != nil {
+			return err
+		}
+		m.Arg = name + "=" + secret
+	}
+	r.who[m.Who] = speaker{agent: r.who[m.Who].agent, outside: keyed && !local}
+	return r.play.open(m.Who, m.Arg)
 }
 
 // await waits for what stands before a place and no difference lets be missing.
@@ -189,16 +220,17 @@ func pause() { time.Sleep(5 * time.Millisecond) }
 func (r *replay) collect() bool {
 	news := false
 	for who, s := range r.clients {
-		got, closed, _, _ := s.state()
+		got, closed, code, reason := s.state()
 		fresh := append([]message(nil), got[r.seen[who]:]...)
 		r.seen[who] = len(got)
 		if closed && r.seen[who] >= 0 {
-			fresh = append(fresh, message{raw: []byte("closed"), value: map[string]any{"closed": true}})
+			fresh = append(fresh, message{raw: []byte("closed"), value: map[string]any{"closed": true, "code": float64(code), "reason": reason}})
 			r.seen[who] = len(got)
 			delete(r.clients, who)
 		}
 		for _, m := range fresh {
 			news = true
+			r.noteTold(who, m.value)
 			if !r.strike(who, m.value) {
 				r.extra = append(r.extra, told{who, m})
 			}
@@ -209,7 +241,7 @@ func (r *replay) collect() bool {
 
 func (r *replay) strike(who string, value any) bool {
 	for i, w := range r.open {
-		if w.Who == who && r.same(w.frame, value) {
+		if w.Who == who && r.same(who, w.frame, value) {
 			r.struck[who+brief(w.frame)] = true
 			r.open = append(r.open[:i:i], r.open[i+1:]...)
 			return true
@@ -218,86 +250,10 @@ func (r *replay) strike(who string, value any) bool {
 	return false
 }
 
-// same says whether we told what the earlier hub told, with ids of our own where it made them.
-func (r *replay) same(old, ours any) bool {
-	o, ok := old.(map[string]any)
-	g, ok2 := ours.(map[string]any)
-	if !ok || !ok2 {
-		return brief(old) == brief(ours)
-	}
-	learned := map[string]string{}
-	for key, v := range o {
-		switch have := g[key]; key {
-		case "msgId", "ackFor":
-			a, isText := v.(string)
-			b, isText2 := have.(string)
-			switch {
-			case v == nil: // none, where we have one
-			case !isText || !isText2:
-				return false
-			case a == b || r.alias[a] == b:
-			case !r.known[a] && r.alias[a] == "":
-				learned[a] = b
-			default:
-				return false
-			}
-		case "agents":
-			if !sameRoster(v, have) {
-				return false
-			}
-		default:
-			if _, there := g[key]; !there || !r.same(v, have) {
-				return false
-			}
-		}
-	}
-	for a, b := range learned {
-		r.alias[a] = b
-	}
-	return true
-}
-
-// sameRoster compares who is listed in which role, in any order.
-func sameRoster(old, ours any) bool {
-	a, _ := old.([]any)
-	b, _ := ours.([]any)
-	if len(a) != len(b) {
-		return false
-	}
-	for _, row := range a {
-		if (words{}).match([]any{"...", row}, b, "") != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// excuse finds the difference that explains a missing or an extra frame.
-func (r *replay) excuse(missing bool, who string, value any) *excuse {
-	return r.find(who, value, func(c *spec.Case) bool {
-		return c.Missing == missing && !c.Earlier && (!c.Again || r.struck[who+brief(value)])
-	})
-}
-
-// find finds the first difference with a case that holds and is about a frame.
-func (r *replay) find(who string, value any, holds func(*spec.Case) bool) *excuse {
-	kind := "board"
-	if r.agents[who] {
-		kind = "agent"
-	}
-	for i := range r.excuses {
-		e := &r.excuses[i]
-		if holds(&e.c) && (e.c.Who == "*" || e.c.Who == kind) && (words{}).match(e.pattern, value, "") == "" {
-			return e
-		}
-	}
-	return nil
-}
-
-func (r *replay) excused(missing bool, who string, value any) bool {
-	e := r.excuse(missing, who, value)
-	if e != nil {
-		r.out.Used[e.id]++
-	}
-	return e != nil
+// Refuses says whether a hub answers a board's frame with an error frame of that code.
+func Refuses(ctx context.Context, url, frame, code string) bool {
+	p := &play{ctx: ctx, urls: []string{url}, at: map[string]int{}, opt: Options{Patience: 10 * time.Second}, words: words{}, clients: map[string]*socket{}}
+	defer p.clean()
+	return p.open("b", "") == nil && p.step(spec.Step{Verb: ">", Who: "b", Arg: frame}) == nil &&
+		p.expect("b", fmt.Sprintf(`{"name":"ServerNotice","value":{"kind":"refused","code":%q}}`, code)) == nil
 }

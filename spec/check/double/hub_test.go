@@ -77,6 +77,10 @@ func start(t *testing.T, fault string) string {
 			http.Error(w, "no", http.StatusForbidden)
 			return
 		}
+		if r.URL.Query().Get("token") != "" || r.URL.Query().Has("key") && r.URL.Query().Has("peerKey") {
+			http.Error(w, "no", http.StatusUnauthorized) // it has no token, and no client has two keys
+			return
+		}
 		c := &conn{h: h}
 		var err error
 		if c.link, err = link.Upgrade(w, r, link.Options{OnRead: c.read, Subprotocols: []string{asterism.SubprotocolMsgpack}, Recode: map[string]func([]byte) []byte{asterism.SubprotocolMsgpack: packed}}); err != nil {

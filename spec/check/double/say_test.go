@@ -62,7 +62,11 @@ func (c *conn) pass(f *asterism.Frame) {
 
 func (c *conn) live(f *asterism.Frame) {
 	if env, no := f.Envelope(c.session.Sender(), c.h.id()); no == nil {
-		c.h.toBoards(asterism.AppendDelivery(nil, &env, time.Now().UnixMilli()), c)
+		frame := asterism.AppendDelivery(nil, &env, time.Now().UnixMilli())
+		if f.Telemetry {
+			frame = append(frame[:len(frame)-1], `,"telemetry":true}`...)
+		}
+		c.h.toBoards(frame, c)
 	}
 }
 
@@ -71,6 +75,13 @@ func (c *conn) kept(f *asterism.Frame) {
 	if no != nil {
 		c.refuse(f.MsgID, no)
 		return
+	}
+	if sender := c.session.Sender(); env.Intent == protocol.ServerNotice && sender.ID != "" {
+		var value map[string]any
+		if json.Unmarshal(env.Value, &value) == nil && value != nil {
+			value["agentId"], value["senderRole"] = sender.ID, sender.Role
+			env.Value, _ = json.Marshal(value)
+		}
 	}
 	c.say(env)
 }

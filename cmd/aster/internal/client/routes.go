@@ -279,6 +279,28 @@ func (c *Client) BoardLink(ctx context.Context) (string, error) {
 	return out.URL, err
 }
 
+// SignOutAll ends every session of the board.
+func (c *Client) SignOutAll(ctx context.Context) error {
+	return c.call(ctx, post("sign-out-all"), nil, nil)
+}
+
+// Operators are the names of people's accounts.
+func (c *Client) Operators(ctx context.Context) ([]string, error) {
+	var out struct{ Operators []string }
+	err := c.call(ctx, get("operators"), nil, &out)
+	return out.Operators, err
+}
+
+// PutOperator makes an account, or changes its password.
+func (c *Client) PutOperator(ctx context.Context, id, password string) error {
+	return c.call(ctx, post("operators"), map[string]string{"id": id, "password": password}, nil)
+}
+
+// RemoveOperator ends an account, and its sessions.
+func (c *Client) RemoveOperator(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: "DELETE", path: []string{"operators", id}}, nil, nil)
+}
+
 // Down asks the node to end. It returns when the node has begun to.
 func (c *Client) Down(ctx context.Context) error { return c.call(ctx, post("down"), nil, nil) }
 

@@ -1,0 +1,22 @@
+package node
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// operatorsFile is where the board keeps accounts and ended sessions.
+type operatorsFile string
+
+// Load implements web.Keeper.
+func (f operatorsFile) Load() ([]byte, error) {
+	raw, err := os.ReadFile(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return raw, err
+}
+
+// Save implements web.Keeper.
+func (f operatorsFile) Save(raw []byte) error { return writeBytes(string(f), raw) }
