@@ -14,13 +14,13 @@ import (
 	"github.com/aster-mesh/aster/roles/keys"
 )
 
-// keyParams are the contract's names of a key in a URL, in its order (wire 1.3).
-var keyParams = []string{"key", "peerKey", "upstreamKey", "collabKey"}
+// addressKeys are the contract's names of a key in a URL, in its order (wire 1.3).
+var addressKeys = []string{"key", "peerKey", "upstreamKey", "collabKey"}
 
 // presentedKey is the key in a URL.
 func presentedKey(r *http.Request) string {
 	q := r.URL.Query()
-	for _, name := range keyParams {
+	for _, name := range addressKeys {
 		for _, v := range q[name] {
 			if v != "" {
 				return v
@@ -44,7 +44,7 @@ func (n *Node) credentialsHold(r *http.Request, who *web.Caller) bool {
 		who.Standing = web.Token
 	}
 	shown := presentedKey(r)
-	for _, name := range keyParams {
+	for _, name := range addressKeys {
 		for _, v := range q[name] {
 			if v != "" && v != shown {
 				return false
