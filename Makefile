@@ -1,16 +1,19 @@
 # What a developer runs now and then; .ci/run runs what must pass always.
 
-FUZZTIME ?= 20s
+FUZZ ?= 1000000x
+FUZZOF ?= .
 
 .PHONY: fuzz shots survive
 
-# Every fuzz target for FUZZTIME each. A finding stays in testdata/fuzz of its package. A busy machine may end a run with
-# "context deadline exceeded", which is go test's own end of time and no finding.
+# Every fuzz target, one at a time on one core, FUZZ executions each (or a time: make fuzz FUZZ=20s), and how many those
+# were; FUZZOF=protocol takes one folder's alone. A finding stays in testdata/fuzz of its package. With a time, a busy
+# machine may end a run with "context deadline exceeded", which is go test's own end of time and no finding.
 fuzz:
-	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' $(FUZZOF) | xargs -n1 dirname | sort -u); do \
 		for name in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | sed 's/^func //'); do \
-			echo "$$dir $$name"; \
-			out=$$(go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$dir 2>&1) && continue; \
+			out=$$(go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) -parallel 1 ./$$dir 2>&1); rc=$$?; \
+			echo "$$dir $$name: $$(echo "$$out" | grep -o 'execs: [0-9]*' | tail -n 1)"; \
+			[ $$rc -eq 0 ] && continue; \
 			echo "$$out"; \
 			case "$$out" in *"Failing input"*) exit 1;; *"context deadline exceeded"*) ;; *) exit 1;; esac; \
 		done; \

@@ -116,6 +116,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"protocol/asterism/artifact.go:NamedIn":       "FuzzArtifactValues",
 	"protocol/asterism/inlined.go:WithoutInlined": "FuzzArtifactValues",
 	"board/web/blob.go:parseContentRange":         "FuzzContentRange",
+	"board/web/session.go:sessions.read":          "FuzzSession",
 	"protocol/meshwire/codec.go:Decode":           "FuzzDecode",
 	"node/mesh/mdns.go:readMDNS":                  "FuzzReadMDNS",
 	"roles/keys/parse.go:ParseIssue":              "FuzzParseIssue",
