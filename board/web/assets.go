@@ -31,7 +31,7 @@ var kinds = map[string]string{
 }
 
 // openNames are the files that the locked page is made of; they hold nothing of anybody.
-var openNames = []string{"board.css", "locked.js", "strings.js", "icon.svg"}
+var openNames = []string{"board.css", "locked.js", "strings.js", "icon.svg", "board.webmanifest"}
 
 // loadAssets reads the embedded page. A file that cannot be read or has an unknown ending is our own broken build.
 func loadAssets() map[string]asset {

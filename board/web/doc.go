@@ -15,6 +15,10 @@
 //	POST send                                                        S+T  api.SendRequest; a session always speaks as the person
 //	GET  messages?agent=&intent=&before=&after=&since=MS&limit=      S+T  {"messages":[…]}, oldest first
 //	GET  messages/{id}?wait=TIER&timeout=DURATION                    S+T  408 when the tier is not reached in time
+//	GET  messages/{id}/thread, messages/{id}/proof                   S+T  api.Thread, api.Proof
+//	GET  find?q=&agent=&role=&intent=&thread=&task=&room=&before=    S+T  api.Found: a stretch that words and filters select,
+//	         &after=&at=MS&limit=                                         with where to go on
+//	GET  asks, health, rooms                                         S+T  api.Asks, api.Health, {"rooms":[api.Room…]}
 //	GET  search?q=WORDS&before=POS&limit=                            S+T  {"messages":[…]}
 //	GET  tail?agent=&intent=&since=MS&after=POS&follow=0             S+T  NDJSON of api.Event: message, and tiers of those shown
 //	GET  inbox?agent=&all=1&dead=1&after=POS&limit=&follow=1         T    {"items":[…]}; with follow NDJSON of api.InboxItem
@@ -22,11 +26,12 @@
 //	POST ack                                                         T    api.AckRequest; {"acked":[ids]}
 //	GET  wait?agent=&timeout=DURATION                                T    api.WaitResult, or 408; not a byte in between
 //	POST tasks/{id}/cancel                                           S+T  api.Task
-//	POST invites                                                     T    api.InviteRequest; api.InviteResult
-//	POST members/{peer}/renew, members/{peer}/revoke                 T    revoke takes {"reason"}
-//	GET  keys?all=1                                                  T    {"keys":[api.Key…]}
-//	POST keys                                                        T    api.KeyRequest; api.KeyIssued, the only answer with a string
-//	POST keys/{ref}/renew, label, revoke                             T    api.KeyRenewRequest, KeyLabelRequest, KeyRevokeRequest
+//	GET  invites                                                     S+T  {"invites":[api.InviteRow…]}
+//	POST invites, invites/{id}/withdraw                              S+T  api.InviteRequest; api.InviteResult
+//	POST members/{peer}/renew, members/{peer}/revoke                 S+T  revoke takes {"reason"}
+//	GET  keys?all=1                                                  S+T  {"keys":[api.Key…]}
+//	POST keys                                                        S+T  api.KeyRequest; api.KeyIssued, the only answer with a string
+//	POST keys/{ref}/renew, label, revoke                             S+T  api.KeyRenewRequest, KeyLabelRequest, KeyRevokeRequest
 //	POST leave                                                       T
 //	POST agents/{id}/forget, agents/{id}/rename                      T    rename takes api.RenameRequest; api.Agent
 //	POST agents/{id}/move                                            T    takes api.MoveRequest; api.Moved
@@ -42,7 +47,7 @@
 //
 // Beside it: GET /open/{ticket} (uses a link, sets the session), GET /healthz and /readyz (nothing but "ok"), GET /ws
 // (the upgrade; the Backend applies the socket's own rules to the Caller found here), GET /join/{collab,upstream,peer}?key=
-// (how to join with a key, as Markdown; 403 unless it is valid), GET /join/local?label= (from this machine alone), GET / and its views /t/ID, /m/ID, /a/ID, /n/ID, and the page's files (S),
+// (how to join with a key, as Markdown; 403 unless it is valid), GET /join/local?label= (from this machine alone), GET / and its views /t/ID, /m/ID, /a/ID, /n/ID, /mesh, /settings, and the page's files (S),
 // and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (anyone), POST /api/feedback (S).
 // People's accounts: GET and POST /api/operators, DELETE /api/operators/{id} (T), POST /api/login (anyone, {"id","password"}),
 // POST /api/logout (S). Once there is one, nobody is let in for being on this machine.

@@ -107,6 +107,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: "/n/{id}", who: session, handle: s.page, locked: true, landing: true},
 		{method: "GET", path: "/mesh", who: session, handle: s.page, locked: true, landing: true},
 		{method: "GET", path: "/settings", who: session, handle: s.page, locked: true, landing: true},
+		{method: "GET", path: "/sw.js", who: session, handle: s.serviceWorker},
 		{method: "GET", path: "/static/{file}", who: session, handle: s.file},
 	}
 }

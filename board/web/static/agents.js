@@ -1,12 +1,12 @@
 // Agents by node: the node's own first, then by name, never by activity. A node without agents still has its row.
-import { attr, busy, el, foreign, keyed, text } from "./dom.js";
+import { attr, busy, el, foreign, steady, text } from "./dom.js";
 import { age, count, rtt } from "./words.js";
 import { glyph } from "./marks.js";
 import { t } from "./strings.js";
-import { go } from "./panel.js";
+import { go } from "./route.js";
+import { VList } from "./vlist.js";
 
 const foldAbove = 40; // BOARD 3
-const openedMax = 200; // rows of an opened fold
 const troubled = (a) => a.state === "needs-human" || a.state === "deaf";
 
 // stateOf is what an agent's row may claim: behind a node that is not linked everything is as of its last sign.
@@ -42,12 +42,15 @@ class Agents extends HTMLElement {
     this.opened = new Set();
     this.title_ = el("h2", { id: "agents-title" }, t("agents"));
     this.total = el("span", { class: "count" });
-    this.groups = el("div", { class: "groups" });
-    this.append(el("div", { class: "head" }, this.title_, this.total), this.groups);
+    this.rows = el("div", { class: "groups" });
+    this.append(el("div", { class: "head" }, this.title_, this.total), this.rows);
     attr(this.parentElement, "aria-labelledby", "agents-title");
+    this.vlist = new VList(this.parentElement, this.rows, { key: (x) => x.key, estimate: 44, make: (x) => this.make(x), update: (row, x) => this.update(row, x) });
   }
 
   draw(store, now) {
+    this.store = store;
+    this.now = now;
     text(this.total, count(store.agents.length));
     const calm = store.agents.filter((a) => !troubled(a)).length;
     const byNode = Map.groupBy(store.agents, (a) => a.home);
@@ -56,29 +59,62 @@ class Agents extends HTMLElement {
       if (!store.peer(home)) peers.push({ peer: home, name: list[0].node || home.slice(-6), linked: false, role: "", self: list[0].here });
     }
     peers.sort((a, b) => (b.self ? 1 : 0) - (a.self ? 1 : 0) || (a.name ?? "").localeCompare(b.name ?? "") || (a.peer < b.peer ? -1 : 1));
-    keyed(this.groups, peers, (p) => p.peer, (p) => this.group(p), (node, p) => {
-      this.drawNode(node, p, store);
-      this.drawAgents(node, p, byNode.get(p.peer) ?? [], store, now, calm > foldAbove);
-    }, busy(this));
+    const items = peers.flatMap((p) => this.group(p, byNode.get(p.peer) ?? [], calm > foldAbove));
+    this.vlist.set((this.last = steady(this.last, items, busy(this))));
   }
 
-  group(p) {
+  // group is a node's rows: its head, its agents by name, and the calm ones folded to counts.
+  group(p, agents, folds) {
+    const out = [{ key: "n" + p.peer, kind: "node", p }];
+    if (agents.length === 0) return out.concat({ key: "e" + p.peer, kind: "none", p });
+    const sorted = agents.slice().sort((a, b) => a.id.localeCompare(b.id));
+    const rows = (list) => list.map((a) => ({ key: a.id, kind: "agent", a }));
+    if (!folds) return out.concat(rows(sorted));
+    const main = this.store.status?.main?.agent;
+    const must = (a) => troubled(a) || a.id === main;
+    let shown = sorted.filter((a) => must(a) || stateOf(a, this.store) === "working");
+    if (shown.length > foldAbove) shown = sorted.filter(must);
+    const kept = new Set(shown);
+    const folded = sorted.filter((a) => !kept.has(a));
+    if (!folded.length) return out.concat(rows(shown));
+    const open = this.opened.has(p.peer);
+    const by = Map.groupBy(folded, (a) => stateOf(a, this.store));
+    const words = [...by].sort((a, b) => b[1].length - a[1].length).map(([state, list]) => count(list.length) + " " + t("state_" + state)).join(", ");
+    return out.concat(rows(shown), open ? rows(folded) : [], { key: "f" + p.peer, kind: "fold", p, open, words: open ? t("fewer") : t("calm", { list: words }) });
+  }
+
+  make(x) {
+    switch (x.kind) {
+      case "node": return this.nodeRow(x.p);
+      case "agent": return this.row(x.a);
+      case "fold": return el("button", { type: "button", class: "fold", on: { click: () => this.toggle(x.p.peer) } });
+    }
+    return el("p", { class: "quiet no-agents" }, t("no_agents"));
+  }
+
+  update(row, x) {
+    if (x.kind === "node") this.drawNode(row, x.p, this.store);
+    else if (x.kind === "agent") this.drawAgent(row, x.a, this.store, this.now, this.store.status?.main?.agent);
+    else if (x.kind === "fold") {
+      text(row, x.words);
+      attr(row, "aria-expanded", String(x.open));
+    }
+  }
+
+  nodeRow(p) {
     const head = el("button", { type: "button", class: "node-row row", on: { click: () => go("n", p.peer, head) } },
       el("span", { class: "node-name" }), el("span", { class: "role" }), el("span", { class: "spacer" }), el("span", { class: "link" }));
     head.dataset.row = "";
-    const rows = el("div", { class: "rows" });
-    const fold = el("button", { type: "button", class: "fold", hidden: true, on: { click: () => this.toggle(p.peer) } });
-    const empty = el("p", { class: "quiet" }, t("no_agents"));
-    return el("section", { class: "group" }, head, rows, fold, empty);
+    return head;
   }
 
   toggle(peer) {
     if (!this.opened.delete(peer)) this.opened.add(peer);
+    this.last = null;
     this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));
   }
 
-  drawNode(node, p, store) {
-    const head = node.firstElementChild;
+  drawNode(head, p, store) {
     const [name, role, , link] = head.children;
     if (name.dataset.of !== p.name) {
       name.dataset.of = p.name;
@@ -88,34 +124,6 @@ class Agents extends HTMLElement {
     text(role, p.role);
     text(link, linkOf(p));
     attr(head, "data-linked", p.self || p.linked ? "yes" : "no");
-  }
-
-  drawAgents(node, p, agents, store, now, folds) {
-    const [, rows, fold, empty] = node.children;
-    attr(empty, "hidden", agents.length > 0);
-    const sorted = agents.slice().sort((a, b) => a.id.localeCompare(b.id));
-    const main = store.status?.main?.agent;
-    const open = this.opened.has(p.peer);
-    let shown = sorted;
-    let folded = [];
-    if (folds) {
-      shown = sorted.filter((a) => troubled(a) || a.id === main || stateOf(a, store) === "working");
-      folded = sorted.filter((a) => !shown.includes(a));
-      if (shown.length > foldAbove) {
-        const keep = new Set(shown.filter((a) => troubled(a) || a.id === main));
-        folded = sorted.filter((a) => !keep.has(a));
-        shown = [...keep];
-      }
-      if (open) shown = shown.concat(folded.slice(0, openedMax));
-    }
-    attr(fold, "hidden", folded.length === 0);
-    attr(fold, "aria-expanded", folded.length ? String(open) : null);
-    if (folded.length) {
-      const by = Map.groupBy(folded, (a) => stateOf(a, store));
-      const words = [...by].sort((a, b) => b[1].length - a[1].length).map(([state, list]) => count(list.length) + " " + t("state_" + state)).join(", ");
-      text(fold, open ? t("fewer") : t("calm", { list: words }));
-    }
-    keyed(rows, shown, (a) => a.id, (a) => this.row(a), (row, a) => this.drawAgent(row, a, store, now, main), busy(this));
   }
 
   row(a) {

@@ -3,11 +3,19 @@ import { Feed } from "./feed.js";
 import { Store } from "./store.js";
 import { language, t } from "./strings.js";
 import { listen } from "./keys.js";
+import { begin, leave, select, show, where } from "./route.js";
+import { forget, recall, remember, work } from "./offline.js";
+import { Notifier } from "./notify.js";
 import "./agents.js";
+import "./needs.js";
 import "./work.js";
 import "./stream.js";
 import "./composer.js";
 import "./panel.js";
+import "./mesh.js";
+import "./settings.js";
+import "./palette.js";
+import "./toast.js";
 import "./frame.js";
 
 document.documentElement.lang = language;
@@ -17,72 +25,183 @@ const store = new Store();
 const feed = new Feed(store, clock);
 const part = (name) => document.querySelector("as-" + name);
 const parts = {
-  top: part("top"), banner: part("banner"), agents: part("agents"), work: part("work"), stream: part("stream"),
-  composer: part("composer"), panel: part("panel"), foot: part("foot"), tabs: part("tabs"), help: part("help"),
+  top: part("top"), banner: part("banner"), agents: part("agents"), needs: part("needs"), work: part("work"), stream: part("stream"),
+  composer: part("composer"), panel: part("panel"), foot: part("foot"), tabs: part("tabs"), help: part("help"), mesh: part("mesh"), settings: part("settings"),
 };
+const notifier = new Notifier(store);
 
-// Which parts draw when something changed; what shows durations draws each second too.
+// Which parts draw when something changed; what shows durations draws each second too. Needs you comes before the top,
+// which counts it.
 const draws = {
-  status: ["top", "banner", "foot", "composer", "work", "stream"],
-  agents: ["agents", "composer", "panel", "work", "stream"],
+  status: ["needs", "top", "banner", "foot", "composer", "work", "stream", "mesh", "settings"],
+  agents: ["needs", "top", "agents", "composer", "panel", "work", "stream", "mesh"],
   tasks: ["work", "panel"],
   messages: ["stream", "panel"],
-  second: ["top", "banner", "agents", "work", "composer", "panel"],
+  asks: ["needs", "top"],
+  second: ["needs", "top", "banner", "agents", "work", "composer", "panel"],
 };
+const dated = new Set(["agents", "work", "panel", "needs", "mesh"]);
 
-const dated = new Set(["agents", "work", "panel"]);
+// known is the node's clock, and stops where knowledge stops.
+function known() {
+  const now = clock();
+  return (store.health(now) === "silent" ? store.lastBeat : now) + store.skew;
+}
 
 function draw(reasons) {
-  document.body.classList.toggle("loaded", store.loaded);
+  document.body.classList.toggle("loaded", store.loaded || Boolean(store.asOf));
+  document.body.classList.toggle("old", Boolean(store.asOf));
   document.body.dataset.health = store.health(clock());
-  if (!store.loaded) return;
+  if (!store.loaded && !store.asOf) return;
   const now = clock();
-  // Durations are told by the node's clock, and stop where knowledge stops.
-  const known = (store.health(now) === "silent" ? store.lastBeat : now) + store.skew;
-  for (const name of new Set([...reasons].flatMap((r) => draws[r]))) parts[name].draw(store, dated.has(name) ? known : now);
+  if (reasons.has("messages")) for (const [m, added] of store.came.splice(0)) parts.stream.came(m, added);
+  store.reading = !parts.stream.vlist.atEnd || parts.stream.held();
+  for (const name of new Set([...reasons].flatMap((r) => draws[r]))) {
+    if (!document.hidden || name === "needs" || name === "top") parts[name].draw(store, dated.has(name) ? known() : now);
+  }
+  if (reasons.has("asks") || reasons.has("status")) notifier.look(clock());
+  if (reasons.has("status") && store.loaded && store.connected) remember(store, now);
 }
 store.listeners.add(draw);
-addEventListener("redraw", () => store.changed("agents", "tasks", "messages", "status"));
+addEventListener("redraw", () => store.changed("agents", "tasks", "messages", "status", "asks"));
 
 let second = 0;
+let hiddenAt = 0;
 function tick() {
   clearInterval(second);
-  if (document.hidden) return;
-  draw(["second"]);
-  second = setInterval(() => draw(["second"]), 1000);
+  if (document.hidden) {
+    hiddenAt = clock();
+    return;
+  }
+  if (hiddenAt && clock() - hiddenAt > 10 * 60e3) sinceLooked(hiddenAt);
+  hiddenAt = 0;
+  draw(new Set(["second", "messages"]));
+  second = setInterval(() => draw(new Set(["second"])), 1000);
 }
 document.addEventListener("visibilitychange", tick);
 
-// After 300 ms of nothing the page says that it loads; before that a word would only flash.
+// sinceLooked says what happened while nobody looked (BOARD 5).
+function sinceLooked(then) {
+  const ended = [...store.tasks.values()].filter((x) => x.ended > then);
+  const n = (...states) => ended.filter((x) => states.includes(x.state)).length;
+  const parts_ = [];
+  if (n("done")) parts_.push(t("looked_done", { n: n("done") }));
+  if (n("failed", "interrupted", "refused")) parts_.push(t("looked_failed", { n: n("failed", "interrupted", "refused") }));
+  const asks = store.asks.filter((a) => a.at > then).length;
+  if (asks) parts_.push(t("looked_asks", { n: asks }));
+  store.sinceLooked = parts_.length ? t("since_looked", { time: new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(then), what: parts_.join(", ") }) : "";
+  store.changed("status");
+}
+
+// After 300 ms of nothing the page says that it loads, or shows what it knew; before that a word would only flash.
 setTimeout(() => {
-  if (!store.loaded) document.body.dataset.loading = t("loading");
+  if (store.loaded) return;
+  const old = recall();
+  if (old) store.old(old);
+  else document.body.dataset.loading = t("loading");
 }, 300);
 
-function act(name) {
-  const toggle = (cls) => {
-    document.body.classList.toggle(cls);
-    if (document.body.classList.contains(cls)) document.getElementById(cls.slice(5)).focus();
-  };
-  switch (name) {
-    case "keys": return parts.help.show();
-    case "delegate":
-    case "prompt":
-      parts.tabs.choose("messages");
-      document.body.classList.add("show-messages");
-      return parts.composer.focusFor(name === "delegate" ? "delegate" : "prompt");
-    case "agents": return toggle("show-agents");
-    case "messages": return toggle("show-messages");
-    case "copy": return parts.panel.shown && navigator.clipboard && parts.panel.copyLink();
-    case "cancel": return parts.panel.shown && parts.panel.kind === "t" && parts.panel.askCancel(true);
-    case "close":
-      if (parts.panel.shown) return parts.panel.close();
-      document.body.classList.remove("show-agents", "show-messages");
-      if (document.activeElement?.matches("textarea, select, input")) document.activeElement.blur();
+let shown = "";
+function routed() {
+  const { view, filter, at } = where();
+  document.getElementById("middle").hidden = view !== "board";
+  document.getElementById("view").hidden = view === "board";
+  parts.mesh.hidden = view !== "mesh";
+  parts.settings.hidden = view !== "settings";
+  document.body.dataset.view = view;
+  if (view === "settings") parts.settings.load();
+  const key = JSON.stringify([filter, at]);
+  if (key !== shown) {
+    shown = key;
+    const plain = !at && Object.keys(filter).length === 0;
+    if (!plain || feed.opened) store.window.open(filter, at);
   }
+  store.changed("status", "agents", "tasks", "messages", "asks");
+}
+begin(routed);
+
+function compose(kind, to = "", re = null) {
+  if (where().view !== "board" && innerWidth < 720) show("board");
+  parts.tabs.choose("messages");
+  document.body.classList.add("show-messages");
+  if (parts.panel.shown && innerWidth < 1920) leave();
+  if (to) parts.composer.choose(to);
+  parts.composer.answer(re);
+  parts.composer.focusFor(kind);
+}
+
+function toggle(cls) {
+  document.body.classList.toggle(cls);
+  if (document.body.classList.contains(cls)) document.getElementById(cls.slice(5)).focus();
+}
+
+// replyTo finds what the focus or the open details are about, and answers it.
+function reply() {
+  const row = document.activeElement?.closest(".message");
+  const found = row && store.window.items.find((m) => "m" + m.pos === row.dataset.key);
+  if (found?.envelope.from) return compose("prompt", found.envelope.from, { id: found.envelope.id, short: found.short });
+  document.querySelector("as-panel [data-act=reply]")?.click();
+}
+
+// why shows the record behind the focused row: its details, with the record opened.
+function why() {
+  if (parts.panel.shown) return parts.panel.records();
+  const row = document.activeElement?.closest("[data-row]");
+  if (!row) return;
+  row.click();
+  if (parts.panel.shown) parts.panel.records();
+}
+
+const acts = {
+  keys: () => parts.help.show(),
+  palette: () => part("palette").show(store, act, known()),
+  actions: () => part("palette").show(store, act, known()),
+  search() {
+    parts.tabs.choose("messages");
+    document.body.classList.add("show-messages");
+    if (parts.panel.shown && innerWidth < 1920) leave();
+    part("search").focusWords();
+  },
+  time() {
+    acts.search();
+    part("search").toggle(true);
+    part("search").moment.focus();
+  },
+  live() {
+    select({}, 0);
+    parts.stream.toEnd();
+  },
+  delegate: () => compose("delegate"),
+  prompt: () => compose("prompt"),
+  reply, why,
+  next() {
+    if (where().view !== "board") show("board");
+    parts.needs.next();
+  },
+  board: () => show("board"), mesh: () => show("mesh"), settings: () => show("settings"),
+  agents: () => toggle("show-agents"),
+  messages: () => toggle("show-messages"),
+  copy: () => parts.panel.shown && navigator.clipboard && parts.panel.copyLink(),
+  cancel: () => parts.panel.shown && parts.panel.kind === "t" && parts.panel.askCancel(),
+  close() {
+    if (parts.panel.shown) return parts.panel.close();
+    document.body.classList.remove("show-agents", "show-messages");
+    if (document.activeElement?.matches("textarea, select, input")) document.activeElement.blur();
+    else if (where().view !== "board") show("board");
+  },
+};
+
+function act(what) {
+  if (typeof what === "string") return acts[what]?.();
+  if (what.name === "reply-to") return compose("prompt", what.to, { id: what.re, short: what.short });
+  if (what.name === "write-to") return compose(what.kind, what.to);
 }
 addEventListener("act", (e) => act(e.detail));
 listen(act);
 
+feed.gone = forget;
 parts.panel.follow(false);
+routed();
 tick();
 feed.start();
+work();

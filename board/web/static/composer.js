@@ -2,23 +2,13 @@
 // after a lost answer is the same message.
 import { attr, el, text } from "./dom.js";
 import { post, Refused } from "./feed.js";
+import { newMsgID } from "./ids.js";
 import { sentence } from "./words.js";
 import { stateOf } from "./agents.js";
 import { t } from "./strings.js";
 
 const kept = "aster.draft";
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
-
-// newMsgID is a UUID of version 7; crypto.randomUUID is missing where a board is served without TLS.
-function newMsgID(now) {
-  const raw = crypto.getRandomValues(new Uint8Array(16));
-  let ms = BigInt(now);
-  for (let i = 5; i >= 0; i--) { raw[i] = Number(ms & 255n); ms >>= 8n; }
-  raw[6] = 0x70 | (raw[6] & 0x0f);
-  raw[8] = 0x80 | (raw[8] & 0x3f);
-  const hex = [...raw].map((b) => b.toString(16).padStart(2, "0")).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
-}
 
 class Composer extends HTMLElement {
   connectedCallback() {
@@ -33,9 +23,11 @@ class Composer extends HTMLElement {
     } });
     this.button = el("button", { type: "submit", class: "primary" });
     this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+    this.re = null; // what is answered: { id, short }
+    this.reLine = el("p", { class: "re-line", hidden: true }, el("span", {}), el("button", { type: "button", "aria-label": t("no_reply"), title: t("no_reply"), on: { click: () => this.answer(null) } }, "×"));
     this.form = el("form", { on: { submit: (e) => { e.preventDefault(); this.send(); } } },
       el("div", { class: "line" }, el("label", { for: "compose-to", class: "to" }, t("to")), this.to, this.kinds),
-      this.words,
+      this.reLine, this.words,
       el("div", { class: "line" }, el("span", { class: "hint" }, t(mac ? "cmd_enter" : "ctrl_enter")), el("span", { class: "spacer" }), this.button),
       this.said);
     this.append(this.form);
@@ -56,6 +48,7 @@ class Composer extends HTMLElement {
     try { draft = JSON.parse(sessionStorage.getItem(kept)) ?? {}; } catch { /* a broken draft is none */ }
     this.words.value = draft.text ?? "";
     this.wanted = draft.to ?? "";
+    if (draft.re) this.answer(draft.re, false);
     this.msgId = draft.msgId ?? "";
     this.kind = draft.kind === "delegate" ? "delegate" : "prompt";
   }
@@ -69,7 +62,7 @@ class Composer extends HTMLElement {
   }
 
   save() {
-    const draft = { text: this.words.value, to: this.wanted, kind: this.kind, msgId: this.msgId };
+    const draft = { text: this.words.value, to: this.wanted, kind: this.kind, msgId: this.msgId, re: this.re };
     try { sessionStorage.setItem(kept, JSON.stringify(draft)); } catch { /* it lives as long as the page then */ }
   }
 
@@ -86,13 +79,14 @@ class Composer extends HTMLElement {
     this.off = store.health(now) === "silent";
     attr(this, "data-off", this.off);
     const ids = store.agents.map((a) => a.id).sort((a, b) => a.localeCompare(b));
-    const key = ids.join("\n");
+    const rooms = (store.rooms ?? []).map((r) => "#" + r.id);
+    const key = ids.concat(rooms).join("\n");
     if (this.to.dataset.of !== key) {
       this.to.dataset.of = key;
       const first = el("option", { value: "" }, t(ids.length ? "choose_agent" : "nobody_to"));
-      this.to.replaceChildren(first, ...ids.map((id) => el("option", { value: id }, id)));
+      this.to.replaceChildren(first, ...ids.map((id) => el("option", { value: id }, id)), ...(store.rooms ?? []).map((r) => el("option", { value: "#" + r.id }, t("room_option", { topic: r.topic || r.id }))));
       const usual = store.status?.main?.agent;
-      this.to.value = ids.includes(this.wanted) ? this.wanted : ids.includes(usual) ? usual : ids[0] ?? "";
+      this.to.value = ids.concat(rooms).includes(this.wanted) ? this.wanted : ids.includes(usual) ? usual : ids[0] ?? "";
       this.to.disabled = ids.length === 0;
     }
     this.buttons();
@@ -102,6 +96,14 @@ class Composer extends HTMLElement {
     this.wanted = agent;
     this.to.value = agent;
     this.changed();
+  }
+
+  // answer makes the next message an answer to one; null: to none.
+  answer(re, changes = true) {
+    this.re = re;
+    attr(this.reLine, "hidden", !re);
+    if (re) text(this.reLine.firstElementChild, t("answers", { id: re.short }));
+    if (changes) this.changed();
   }
 
   focusFor(kind) {
@@ -120,11 +122,12 @@ class Composer extends HTMLElement {
     const delegate = this.kind === "delegate";
     const value = delegate ? { task: said } : { promptId: "p-" + this.msgId, text: said };
     try {
-      const result = await post("send", { to, intent: delegate ? "Delegate" : "UserPrompt", value, msgId: this.msgId, fromBoard: true });
+      const room = to.startsWith("#") ? to.slice(1) : "";
+      const result = await post("send", { ...(room ? { room } : { to }), intent: delegate ? "Delegate" : "UserPrompt", value, msgId: this.msgId, ...(this.re ? { re: this.re.id } : {}), fromBoard: true });
       this.words.value = "";
       this.sending = false;
-      this.changed();
-      this.tell("ok", this.sentWords(result));
+      this.answer(null);
+      this.tell("ok", room ? t("sent_room", { id: result.short, room: this.roomName(room) }) : this.sentWords(result));
     } catch (err) {
       const no = err instanceof Refused ? err.refusal : null;
       this.tell("bad", no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent"));
@@ -139,6 +142,10 @@ class Composer extends HTMLElement {
     const state = t("state_" + (result.toState || (agent ? stateOf(agent, this.store) : "unknown")));
     const values = { id: result.short, agent: result.to, state, how: result.toWakes ? t("wakes_by", { how: result.toWakes }) : "" };
     return t(result.toWakes ? "sent_wakes" : "sent", values);
+  }
+
+  roomName(id) {
+    return this.store.rooms.find((r) => r.id === id)?.topic || id;
   }
 
   tell(tone, words) {

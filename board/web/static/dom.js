@@ -72,6 +72,19 @@ export function keyed(parent, items, key, make, update, hold = false) {
   }
 }
 
+// steady keeps the order of keys that somebody is looking at: while hold is true new ones go to the end.
+export function steady(before, items, hold) {
+  if (!hold || !before) return items;
+  const now = new Map(items.map((x) => [x.key, x]));
+  const kept = [];
+  for (const x of before) {
+    const y = now.get(x.key);
+    if (y) kept.push(y);
+    now.delete(x.key);
+  }
+  return kept.concat([...now.values()]);
+}
+
 // busy says whether somebody points at or works in a region: then its rows keep their places.
 export function busy(region) {
   return region.matches(":hover") || (region.contains(document.activeElement) && document.activeElement !== region);

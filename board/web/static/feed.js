@@ -1,7 +1,7 @@
 // The one connection to the node: a snapshot, then its events. A lost one comes back after 0.5 s, at most 8 s, and at
 // once when somebody looks or the network returns.
 
-const kinds = ["message", "tiers", "agents", "peers", "task", "status", "reset"];
+const kinds = ["message", "tiers", "agents", "peers", "task", "status", "asks", "reset"];
 
 export class Refused extends Error {
   constructor(refusal, status) {
@@ -33,6 +33,18 @@ export class Feed {
     this.timer = 0;
     this.source = null;
     this.opening = false;
+    store.asksChanged = () => this.asksSoon();
+  }
+
+  // asksSoon asks once for what waits for a person, however much changed meanwhile.
+  asksSoon() {
+    clearTimeout(this.asksTimer);
+    this.asksTimer = setTimeout(async () => {
+      try {
+        this.store.tookAsks(await ask("asks"));
+        this.store.changed("asks");
+      } catch { /* the next change, or the next snapshot, brings them */ }
+    }, 120);
   }
 
   start() {
@@ -56,10 +68,12 @@ export class Feed {
     this.source = null;
     try {
       const snapshot = await ask("snapshot", { signal: AbortSignal.timeout(8000) });
+      this.opened = true;
       this.store.snapshot(snapshot, this.clock());
       this.listen();
     } catch (err) {
       if (err instanceof Refused && err.status === 401) {
+        this.gone?.();
         location.reload(); // the session is over: the locked page says how to go on
         return;
       }

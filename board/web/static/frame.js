@@ -1,6 +1,8 @@
 // What stands round the regions: the top, notices, the foot, tabs, and the list of keys.
 import { attr, el, foreign, text } from "./dom.js";
 import { age, bytes, count, timeOfDay } from "./words.js";
+import { show, where } from "./route.js";
+import { keep, kept } from "./kept.js";
 import { t } from "./strings.js";
 
 class Top extends HTMLElement {
@@ -8,20 +10,26 @@ class Top extends HTMLElement {
     this.node = foreign("", { class: "node-name" });
     this.main = el("span", { class: "main" });
     this.fresh = el("span", { class: "fresh-word" });
-    const button = (cls, key, act, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: act })) } }, t(key));
+    const act = (name) => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: name }));
+    const button = (cls, key, name, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => act(name) } }, t(key));
+    this.views = el("nav", { class: "views", "aria-label": t("views") }, ...["board", "mesh", "settings"].map((name) =>
+      el("button", { type: "button", "data-view": name, title: "g " + name[0], on: { click: () => show(name) } }, t("view_" + name))));
     this.append(
       el("a", { class: "skip", href: "#work" }, t("skip")),
       el("img", { src: "/static/icon.svg", alt: "aster", width: 20, height: 20 }),
-      el("h1", {}, this.node), this.main, el("span", { class: "spacer" }), this.fresh,
+      el("h1", {}, this.node), this.main, this.views, el("span", { class: "spacer" }),
+      el("button", { type: "button", class: "open-palette", title: "Ctrl K", on: { click: () => act("palette") } }, el("span", {}, t("search_or_command")), el("kbd", {}, /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ K" : "Ctrl K")),
+      el("span", { class: "spacer" }), this.fresh,
       button("open-agents", "agents", "agents", "a"), button("open-messages", "messages", "messages", "s"), button("open-keys", "keys_button", "keys", "?"),
       button("open-delegate", "delegate", "delegate", "d"));
+    this.icon = document.getElementById("icon");
   }
 
   draw(store, now) {
     const s = store.status;
     if (!s) return;
     text(this.node, s.name);
-    document.title = "aster " + s.name;
+    this.drawCount(store);
     const key = s.main.agent || s.main.node || "";
     if (this.main.dataset.of !== key) {
       this.main.dataset.of = key;
@@ -30,6 +38,20 @@ class Top extends HTMLElement {
     const health = store.health(now);
     attr(this.fresh, "data-health", health);
     text(this.fresh, health === "silent" ? t("silent", { time: age(store.silence(now)) }) : t(health));
+    const view = where().view;
+    for (const b of this.views.children) attr(b, "aria-current", b.dataset.view === view ? "page" : null);
+  }
+
+  // drawCount puts into title and icon what waits for this person.
+  drawCount(store) {
+    const n = store.waiting;
+    const title = (n ? "(" + count(n) + ") " : "") + "aster " + (store.status?.name ?? "");
+    if (document.title !== title) document.title = title;
+    attr(this.icon, "href", n ? "/static/icon-asks.svg" : "/static/icon.svg");
+    if (this.badge !== n) {
+      this.badge = n;
+      navigator.setAppBadge?.(n)?.catch?.(() => {}); // where a browser shows none there is the title
+    }
   }
 }
 customElements.define("as-top", Top);
@@ -45,7 +67,15 @@ class Banner extends HTMLElement {
     if (this.dataset.of === key) return;
     this.dataset.of = key;
     this.replaceChildren(...notices.map(([tone, words, button]) =>
-      el("p", { "data-tone": tone, "aria-live": tone === "info" ? "off" : null }, foreign(words), button ? el("button", { type: "button", on: { click: () => location.reload() } }, t(button)) : "")));
+      el("p", { "data-tone": tone, "aria-live": tone === "info" ? "off" : null }, foreign(words), button ? el("button", { type: "button", on: { click: () => this.press(button, store) } }, t(button)) : "")));
+  }
+
+  press(button, store) {
+    if (button === "reload") location.reload();
+    else {
+      store.sinceLooked = "";
+      store.changed("status");
+    }
   }
 
   notices(store, now) {
@@ -55,7 +85,9 @@ class Banner extends HTMLElement {
     if (store.health(now) === "silent") out.push(["bad", t("node_silent", { time: timeOfDay(store.lastBeat) })]);
     if (s.diskFull) out.push(["bad", t("disk_full", { left: bytes(Math.max(0, s.diskMax - s.disk)) })]);
     if (!s.main.peer) out.push(["wait", t("no_main")]);
-    if (s.behind > 1000) out.push(["info", t("catching_up", { behind: count(s.behind) })]);
+    if (store.asOf) out.push(["info", t("as_known", { time: timeOfDay(store.asOf) })]);
+    if (s.behind > 1000) out.push(["info", t("catching_up", { here: count(s.records), of: count(s.records + s.behind) })]);
+    if (store.sinceLooked) out.push(["info", store.sinceLooked, "looked"]);
     if (store.version && s.version !== store.version) out.push(["info", t("updated"), "reload"]);
     for (const w of (s.warnings ?? []).slice(0, 3)) out.push(["wait", w]);
     return out;
@@ -94,10 +126,12 @@ class Tabs extends HTMLElement {
     attr(this.parentElement, "aria-label", "aster");
     this.append(...["work", "messages", "agents", "mesh"].map((name) =>
       el("button", { type: "button", "data-tab": name, on: { click: () => this.choose(name) } }, t(name))));
-    this.choose("work");
+    this.choose(where().view === "board" ? "work" : "mesh");
   }
 
   choose(name) {
+    if (name === "mesh" && where().view === "board") show("mesh");
+    else if (name !== "mesh" && where().view !== "board") show("board");
     document.body.dataset.tab = name;
     for (const b of this.children) attr(b, "aria-current", b.dataset.tab === name ? "page" : null);
     this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));
@@ -107,15 +141,18 @@ customElements.define("as-tabs", Tabs);
 
 class Help extends HTMLElement {
   connectedCallback() {
-    const rows = [["?", "key_help"], ["j k", "key_rows"], ["Enter", "key_open"], ["Esc", "key_esc"], ["F6", "key_region"],
-      ["d", "key_d"], ["p", "key_p"], ["y", "key_copy"], ["x", "key_cancel"], ["a", "key_a"], ["s", "key_s"]];
-    const dl = el("dl", {}, ...rows.flatMap(([keys, what]) => [el("dt", {}, ...keys.split(" ").map((k) => el("kbd", {}, k))), el("dd", {}, t(what))]));
-    this.dialog = el("dialog", { "aria-labelledby": "help-title" }, el("h2", { id: "help-title" }, t("help")), dl,
+    const rows = [["Ctrl K", "key_palette"], ["/", "key_search"], ["j k", "key_rows"], ["Enter", "key_open"], ["Esc", "key_esc"], ["F6", "key_region"],
+      ["n", "key_next"], ["1 … 9", "key_choose"], ["d", "key_d"], ["c", "key_c"], ["r", "key_r"], ["w", "key_w"], ["y", "key_copy"], ["x", "key_cancel"],
+      ["t", "key_time"], ["L", "key_live"], ["g b m s", "key_go"], ["a", "key_a"], ["s", "key_s"], [".", "key_actions"], ["?", "key_help"]];
+    const dl = el("dl", {}, ...rows.flatMap(([keys, what]) => [el("dt", {}, ...keys.split(" ").map((k) => (k === "…" ? " … " : el("kbd", {}, k)))), el("dd", {}, t(what))]));
+    this.off = el("input", { type: "checkbox", on: { change: () => keep("keys", this.off.checked ? null : "off") } });
+    this.dialog = el("dialog", { "aria-labelledby": "help-title" }, el("h2", { id: "help-title" }, t("help")), dl, el("label", { class: "switch" }, this.off, " ", t("keys_on")),
       el("button", { type: "button", on: { click: () => this.dialog.close() } }, t("help_close")));
     this.append(this.dialog);
   }
 
   show() {
+    this.off.checked = kept("keys") !== "off";
     if (!this.dialog.open) this.dialog.showModal();
   }
 }

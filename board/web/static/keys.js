@@ -1,28 +1,50 @@
-// Single keys. They are dead in fields and while composing; on layouts without Latin letters the key's place counts.
-const regions = ["work", "messages", "agents", "foot"];
+// Single keys. They are dead in fields and while composing, and can be switched off; on layouts without Latin letters the
+// key's place counts.
+import { kept } from "./kept.js";
 
-const letter = (e) => (/^[\x20-\x7e]$/.test(e.key) ? e.key : e.code.startsWith("Key") ? e.code.slice(3).toLowerCase() : e.key);
+const regions = ["top", "agents", "needs", "work", "view", "messages", "details", "foot"];
+
+const letter = (e) => (/^[\x21-\x7e]$/.test(e.key) ? e.key : e.code.startsWith("Key") ? (e.shiftKey ? e.code.slice(3) : e.code.slice(3).toLowerCase()) : e.key);
 const visible = (node) => node.getClientRects().length > 0;
 
+// names of acts by key; board.js does them.
+const single = {
+  "?": "keys", "/": "search", d: "delegate", c: "prompt", r: "reply", w: "why", y: "copy", x: "cancel", a: "agents", s: "messages",
+  n: "next", t: "time", L: "live", ".": "actions",
+};
+const second = { b: "board", m: "mesh", s: "settings" };
+
 function step(by) {
-  const region = document.activeElement?.closest("main > *") ?? document.querySelector("#work");
+  const region = document.activeElement?.closest("main section, main aside, main > *") ?? document.getElementById("work");
+  const stream = region.querySelector("as-stream");
+  if (stream) return stream.step(by);
   const rows = [...region.querySelectorAll("[data-row]")].filter(visible);
-  if (!rows.length) return;
+  if (!rows.length) return false;
   const at = rows.indexOf(document.activeElement.closest("[data-row]"));
   const next = at < 0 ? rows[by > 0 ? 0 : rows.length - 1] : rows[Math.max(0, Math.min(rows.length - 1, at + by))];
   next.focus();
   next.scrollIntoView({ block: "nearest" });
+  return true;
 }
 
 function nextRegion(back) {
-  const shown = regions.map((id) => document.getElementById(id)).filter(visible);
+  const shown = regions.map((id) => document.getElementById(id)).filter((r) => r && visible(r));
   const at = shown.findIndex((r) => r.contains(document.activeElement));
-  shown[(at + (back ? -1 : 1) + shown.length) % shown.length]?.focus();
+  const to = at < 0 && back ? shown.length - 1 : (at + (back ? -1 : 1) + shown.length) % shown.length;
+  const region = shown[to];
+  (region?.id === "top" ? region.querySelector("button:not([hidden])") : region)?.focus();
 }
 
 export function listen(act) {
+  let waits = 0; // until when g waits for its second key
   document.addEventListener("keydown", (e) => {
-    if (e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.isComposing) return;
+    if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && (e.key.toLowerCase() === "k" || e.code === "KeyK")) {
+      e.preventDefault();
+      act("palette");
+      return;
+    }
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (document.querySelector("dialog[open]")) return;
     if (e.key === "F6") {
       e.preventDefault();
@@ -35,13 +57,33 @@ export function listen(act) {
     }
     if (e.target.closest("input, textarea, select, [contenteditable]")) return;
     if (e.key === "Enter" && e.target.matches("li[data-row]")) {
-      e.target.querySelector("button")?.click();
+      e.preventDefault();
+      e.target.click();
       return;
     }
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+      if (e.target.closest("[data-row]") && step(e.key === "ArrowDown" ? 1 : -1)) e.preventDefault();
+      return;
+    }
+    const card = e.target.closest(".card");
+    if (card && /^[1-9]$/.test(e.key)) {
+      card.querySelector(`[data-pick="${e.key}"]`)?.click();
+      e.preventDefault();
+      return;
+    }
+    if (kept("keys") === "off") return;
     const key = letter(e);
-    const names = { "?": "keys", d: "delegate", p: "prompt", a: "agents", s: "messages", y: "copy", x: "cancel" };
-    if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
-    else if (Object.hasOwn(names, key)) act(names[key]);
+    if (waits > e.timeStamp) {
+      waits = 0;
+      if (Object.hasOwn(second, key)) {
+        e.preventDefault();
+        act(second[key]);
+        return;
+      }
+    }
+    if (key === "g") waits = e.timeStamp + 1500;
+    else if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
+    else if (Object.hasOwn(single, key)) act(single[key]);
     else return;
     e.preventDefault();
   });

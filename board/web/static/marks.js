@@ -17,6 +17,8 @@ const shapes = {
   unknown: ["text3", () => [ring({ "stroke-dasharray": "1.2 2.1" })]],
   queued: ["text3", () => [line("M2 3h8M2 6h8M2 9h8")]],
   paused: ["wait", () => [solid("M2 2h8v8H2z")]],
+  risk: ["bad", () => [solid("M4 .8h4L11.2 4v4L8 11.2H4L.8 8V4z")]],
+  held: ["run", () => [solid("M2.5 2h2.5v8H2.5zM7 2h2.5v8H7z")]],
   done: ["ok", () => [line("M1.8 6.4 4.7 9.2 10.2 2.9")]],
   failed: ["bad", () => [line("M2.4 2.4l7.2 7.2M9.6 2.4 2.4 9.6")]],
 };

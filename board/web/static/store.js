@@ -1,6 +1,9 @@
 // What the page knows. State changes here only; whoever draws is told once a frame and reads it whole.
+import { MessageWindow } from "./window.js";
+import { keep, kept } from "./kept.js";
 
-export const rowsMax = 400; // message rows kept; older ones come by pages
+const hurried = 20; // messages a second above which drawing waits a little and takes them together
+const pauseHurried = 150;
 
 export class Store {
   constructor() {
@@ -9,11 +12,16 @@ export class Store {
     this.peers = [];
     this.agents = [];
     this.tasks = new Map();
-    this.messages = []; // by pos
+    this.window = new MessageWindow(() => this.changed("messages"));
+    this.asks = [];
+    this.ended = new Map(); // by ask: how it ended a moment ago
+    this.answered = new Set(); // ids of answers given here
+    this.answeredAsks = new Set();
+    this.setAside = new Set(JSON.parse(kept("aside") || "[]"));
+    this.waiting = 0; // for this person
     this.pos = 0;
-    this.fresh = new Set(); // pos of rows that came while somebody looked
-    this.detached = 0; // newer messages that are not in the list, since older ones are looked at
-    this.reachedFirst = false;
+    this.came = []; // message rows since the last drawing: [message, whether it is in the window]
+    this.recent = 0; // messages in this second
     this.lastBeat = 0; // local clock
     this.skew = 0; // what the node's clock shows more than ours, ms; below a second it is the way here
     this.connected = false;
@@ -23,11 +31,18 @@ export class Store {
     this.dirty = new Set();
   }
 
-  // changed marks parts: "status", "agents", "tasks", "messages". Drawing waits for the next frame.
+  keepAside() {
+    keep("aside", JSON.stringify([...this.setAside].slice(-200)));
+  }
+
+  // changed marks parts: "status", "agents", "tasks", "messages", "asks". Drawing waits for the next frame.
   changed(...parts) {
     const first = this.dirty.size === 0;
     for (const p of parts) this.dirty.add(p);
-    if (first) requestAnimationFrame(() => this.flush());
+    if (!first) return;
+    if (document.hidden) setTimeout(() => this.flush(), 1000); // no frames come: titles and notifications still do
+    else if (this.recent > hurried) setTimeout(() => requestAnimationFrame(() => this.flush()), pauseHurried);
+    else requestAnimationFrame(() => this.flush());
   }
 
   flush() {
@@ -38,21 +53,32 @@ export class Store {
 
   snapshot(s, now) {
     this.loaded = true;
+    this.asOf = 0;
     this.heard(s.status, now);
     this.version ??= s.status.version;
     this.peers = s.peers;
     this.agents = s.agents;
     this.tasks = new Map(s.tasks.map((task) => [task.id, task]));
-    const last = this.messages.at(-1)?.pos ?? 0;
-    const joins = !this.messages.length || this.detached || (s.messages[0]?.pos ?? 0) > last + 1;
-    if (joins && !this.detached) {
-      this.messages = s.messages.slice();
-      this.reachedFirst = s.messages.length < 100;
-    } else if (!this.detached) {
-      for (const m of s.messages) this.put(m);
-    }
+    this.tookAsks(s.asks);
+    this.window.begin(s);
     this.pos = Math.max(this.pos, s.pos);
-    this.changed("status", "agents", "tasks", "messages");
+    this.changed("status", "agents", "tasks", "messages", "asks");
+  }
+
+  // old shows what was known when somebody last looked, until the node answers.
+  old(s) {
+    if (this.loaded) return;
+    this.asOf = s.at;
+    this.status = s.status;
+    this.peers = s.peers;
+    this.agents = s.agents;
+    this.tasks = new Map(s.tasks.map((task) => [task.id, task]));
+    this.changed("status", "agents", "tasks");
+  }
+
+  tookAsks(answer) {
+    this.asks = answer.asks;
+    for (const e of answer.ended) this.ended.set(e.id, e);
   }
 
   heard(status, now) {
@@ -62,41 +88,18 @@ export class Store {
     this.skew = Math.abs(skew) < 1000 ? 0 : skew;
   }
 
-  put(m) {
-    const list = this.messages;
-    let at = list.length;
-    while (at > 0 && list[at - 1].pos > m.pos) at--;
-    if (at > 0 && list[at - 1].pos === m.pos) {
-      list[at - 1] = m;
-      return;
-    }
-    if (at === 0 && list.length >= rowsMax) return;
-    list.splice(at, 0, m);
-    if (list.length > rowsMax) {
-      list.splice(0, list.length - rowsMax);
-      this.reachedFirst = false;
-    }
-  }
-
   event(e, now) {
     if (e.pos) this.pos = Math.max(this.pos, e.pos);
     switch (e.type) {
       case "message":
-        if (this.detached) this.detached++;
-        else {
-          this.put(e.message);
-          this.fresh.add(e.message.pos);
-        }
-        this.changed("messages");
+        this.message(e.message, now);
         break;
-      case "tiers": {
-        const at = this.messages.findLastIndex((m) => m.envelope.id === e.msgId && (m.envelope.from ?? "") === (e.from ?? ""));
-        if (at >= 0) {
-          this.messages[at] = { ...this.messages[at], tiers: e.tiers ?? [] };
-          this.changed("messages");
-        }
+      case "tiers":
+        if (this.window.tiers(e.msgId, e.from, e.tiers ?? [])) this.changed("messages");
         break;
-      }
+      case "asks":
+        this.asksChanged();
+        break;
       case "agents":
         this.agents = e.agents ?? [];
         this.changed("agents");
@@ -116,23 +119,19 @@ export class Store {
     }
   }
 
-  // older puts a page before the first row. Beyond the limit the newest rows go, and what comes is only counted.
-  older(page) {
-    if (page.length === 0) this.reachedFirst = true;
-    const first = this.messages[0]?.pos ?? Infinity;
-    this.messages = page.filter((m) => m.pos < first).concat(this.messages);
-    const over = this.messages.length - rowsMax;
-    if (over > 0) {
-      this.messages.length = rowsMax;
-      this.detached += over;
+  message(m, now) {
+    const second = Math.floor(now / 1000);
+    if (second !== this.second) {
+      this.second = second;
+      this.recent = 0;
     }
-    this.changed("messages");
-  }
-
-  newest(page) {
-    this.detached = 0;
-    this.messages = page;
-    this.reachedFirst = false;
+    this.recent++;
+    const v = m.envelope.value;
+    if (m.envelope.intent === "ToolCall") m.envelope.value = { toolCallName: v?.toolCallName, path: pathOf(v?.args) };
+    else if (m.text.length > 700 || JSON.stringify(v ?? "").length > 1000) m.envelope.value = undefined; // who opens it asks for it
+    if (m.text.length > 700) m.text = m.text.slice(0, 699) + "…";
+    const added = this.window.put(m, this.reading);
+    if (!document.hidden) this.came.push([m, added]);
     this.changed("messages");
   }
 
@@ -154,5 +153,14 @@ export class Store {
     if (this.silence(now) >= 10000) return "silent";
     if (!this.connected && this.lostAt && now - this.lostAt >= 3000) return "reconnecting";
     return "live";
+  }
+}
+
+function pathOf(args) {
+  try {
+    const a = JSON.parse(args);
+    return a.file_path ?? a.path ?? a.file ?? a.notebook_path;
+  } catch {
+    return undefined;
   }
 }

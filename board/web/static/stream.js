@@ -1,127 +1,174 @@
-// Messages as they are logged. The list stays at its end only while the reader is there.
-import { attr, el, foreign, keyed, text } from "./dom.js";
-import { count, messageID, senderOf, targetOf, timeNode } from "./words.js";
-import { rowsMax } from "./store.js";
+// Messages as they are logged, or what a search, a filter or a moment selects. The list stays at its end only while the
+// reader is there and neither pointer nor focus is in it.
+import { attr, busy, el, text } from "./dom.js";
+import { count } from "./words.js";
+import { drawRow, rowNode } from "./message.js";
+import { rowsOf } from "./fold.js";
+import { VList } from "./vlist.js";
 import { ask } from "./feed.js";
+import { clear, select } from "./route.js";
 import { t } from "./strings.js";
-import { go } from "./panel.js";
+import "./search.js";
 
-const page = 100;
-const pairWithin = 120e3; // a pair within 2 min shares a head (BOARD 3)
+const near = 600; // px to an end at which more is asked for
 
 class Stream extends HTMLElement {
   connectedCallback() {
-    this.title_ = el("h2", { id: "messages-title" }, t("messages"));
-    this.older = el("button", { type: "button", class: "fold", hidden: true, on: { click: () => this.loadOlder() } }, t("older"));
-    this.first = el("p", { class: "quiet", hidden: true }, t("beginning"));
-    this.none = el("p", { class: "quiet", hidden: true }, t("no_messages"));
+    this.opened = new Set();
+    this.expanded = new Map();
+    this.fresh = new Set();
+    this.count = el("span", { class: "count" });
+    this.search = el("as-search");
+    this.above = el("p", { class: "edge quiet" });
+    this.none = el("div", { class: "none", hidden: true });
     this.list = el("ol", { class: "messages" });
-    this.scroller = el("div", { class: "scroller", on: { scroll: () => this.looked() } }, this.older, this.first, this.none, this.list);
+    this.below = el("p", { class: "edge quiet" });
+    this.scroller = el("div", { class: "scroller", on: { pointerleave: () => this.released(), focusout: () => setTimeout(() => this.released()) } },
+      this.above, this.none, this.list, this.below);
     this.pill = el("button", { type: "button", class: "pill", hidden: true, on: { click: () => this.toEnd() } });
-    this.append(el("div", { class: "head" }, this.title_), this.scroller, this.pill);
-    this.atEnd = true;
+    this.append(el("div", { class: "head" }, el("h2", { id: "messages-title" }, t("messages")), this.count), this.search, this.scroller, this.pill);
     this.unseen = 0;
-    new ResizeObserver(() => this.stick()).observe(this.scroller);
+    this.vlist = new VList(this.scroller, this.list, {
+      key: (row) => row.key, estimate: 62, make: (row) => rowNode(row, this.now, (name, what) => this.act(name, what)),
+      update: (node, row) => {
+        drawRow(node, row, this.store, this.window.filter.q ?? "", this.expanded);
+        attr(node, "tabindex", row.key === this.stop ? 0 : -1);
+      },
+      sticks: () => this.window?.live && !this.window.filter.q && !this.held(),
+      moved: () => this.moved(),
+    });
     attr(this.parentElement, "aria-labelledby", "messages-title");
   }
 
-  stick() {
-    if (this.atEnd && !this.store?.detached) this.scroller.scrollTop = this.scroller.scrollHeight;
+  // held: somebody points at a row or works in one.
+  held() {
+    return busy(this.scroller);
   }
 
-  looked() {
-    const s = this.scroller;
-    this.atEnd = s.scrollHeight - s.scrollTop - s.clientHeight < 24;
-    if (this.atEnd && !this.store?.detached) {
+  released() {
+    if (this.vlist.atEnd && !this.held()) {
       this.unseen = 0;
+      this.vlist.draw();
       this.drawPill();
     }
   }
 
-  async loadOlder() {
-    const first = this.store.messages[0];
-    if (!first || this.loading) return;
-    this.loading = true;
-    try {
-      const s = this.scroller;
-      const fromEnd = s.scrollHeight - s.scrollTop;
-      const got = await ask("messages?limit=" + page + "&before=" + first.pos);
-      this.atEnd = false;
-      this.store.older(got.messages);
-      this.store.flush();
-      s.scrollTop = s.scrollHeight - fromEnd;
-    } catch { /* the frame says that the node does not answer; the button stays */ } finally {
-      this.loading = false;
+  act(name, what) {
+    if (name === "fold") {
+      if (!this.opened.delete(what)) this.opened.add(what);
+      this.vlist.atEnd = false;
+      this.draw(this.store, this.now);
+    } else {
+      this.more(what);
     }
   }
 
-  async toEnd() {
-    if (this.store.detached) {
+  async more(m) {
+    let words = m.text;
+    if (words.endsWith("…")) {
       try {
-        const got = await ask("messages?limit=" + page);
-        this.store.newest(got.messages);
-        this.store.flush();
-      } catch { return; }
+        words = (await ask("messages/" + encodeURIComponent(m.envelope.id))).text || words;
+      } catch { /* what is here is shown */ }
     }
+    this.expanded.set(m.envelope.id, words);
+    this.vlist.atEnd = false;
+    this.vlist.draw();
+  }
+
+  moved() {
+    const s = this.scroller;
+    if (this.vlist.atEnd && this.window.live) this.unseen = 0;
+    if (s.scrollTop < near) this.window.older();
+    if (s.scrollHeight - s.scrollTop - s.clientHeight < near) this.window.newer();
+    this.drawPill();
+  }
+
+  toEnd() {
     this.unseen = 0;
-    this.scroller.scrollTop = this.scroller.scrollHeight;
-    this.atEnd = true;
+    this.pill.blur();
+    if (!this.window.live || this.window.at) {
+      this.vlist.atEnd = true;
+      select({}, 0);
+      this.window.open(this.window.filter, 0).then(() => this.vlist.end());
+    } else {
+      this.vlist.end();
+    }
     this.drawPill();
   }
 
   drawPill() {
-    const n = this.store.detached ? this.store.detached : this.unseen;
-    attr(this.pill, "hidden", n === 0);
-    text(this.pill, this.store.detached ? t("newest") : t("n_new", { n: count(n) }));
+    const w = this.window;
+    const n = w.live ? this.unseen : w.missed;
+    const away = !w.live && !w.filter.q;
+    attr(this.pill, "hidden", !(n > 0 || away) || w.state === "asking");
+    text(this.pill, n > 0 ? t("n_new", { n: count(n) }) : t("newest"));
+  }
+
+  came(m, added) {
+    if (!added) return;
+    this.fresh.add("m" + m.pos);
+    if (!this.vlist.atEnd || this.held()) this.unseen++;
   }
 
   draw(store, now) {
     this.store = store;
-    const list = store.messages;
-    attr(this.none, "hidden", list.length > 0);
-    attr(this.older, "hidden", list.length === 0 || store.reachedFirst);
-    attr(this.first, "hidden", list.length === 0 || !store.reachedFirst);
-    let before = null;
-    keyed(this.list, list, (m) => m.pos, (m) => this.row(m, store, now), (row, m) => {
-      this.drawMessage(row, m, before, store);
-      before = m;
-    });
-    // One stop for Tab, the newest row; j and k go on from there.
-    const last = this.list.lastElementChild;
-    if (this.stop !== last) {
-      if (this.stop) attr(this.stop, "tabindex", -1);
-      if (last) attr(last, "tabindex", 0);
-      this.stop = last;
+    this.now = now;
+    const w = (this.window = store.window);
+    if (this.turn !== w.turn) { // something else is selected
+      this.turn = w.turn;
+      this.vlist.atEnd = !w.at;
+      this.unseen = 0;
+      this.started = false;
     }
-    if (!this.atEnd) this.unseen = Math.min(this.unseen + store.fresh.size, rowsMax);
-    store.fresh.clear();
-    this.stick();
+    const rows = rowsOf(w.items, this.opened);
+    for (const row of rows) row.fresh = this.fresh.has(row.key);
+    if (!rows.some((row) => row.key === this.stop)) this.stop = rows.at(-1)?.key;
+    this.search.draw(store, now);
+    this.drawEdges(w);
+    this.vlist.set(rows);
+    if (w.state === "ready" && rows.length && !this.started) {
+      this.started = true;
+      const first = w.at ? rows.find((row) => row.m.at >= w.at) : null;
+      if (first) this.vlist.show(first.key);
+      else this.vlist.end();
+    }
+    if (this.fresh.size > 200) this.fresh.clear();
     this.drawPill();
   }
 
-  row(m, store, now) {
-    const open = el("button", { type: "button", class: "id", tabindex: -1, on: { click: () => go("m", m.envelope.id, row) } }, messageID(m));
-    const row = el("li", { class: "message row", tabindex: -1, "data-intent": m.envelope.intent, "data-source": m.envelope.source, on: {
-      click: (e) => {
-        if (!e.target.closest("button") && getSelection().isCollapsed) go("m", m.envelope.id, row);
-      },
-    } },
-    el("div", { class: "pair" }, senderOf(m), el("span", { class: "arrow", "aria-label": "→" }, "→"), targetOf(m)),
-    el("div", { class: "meta" }, timeNode(m.at, now, m.doubt), foreign(m.envelope.intent, { class: "intent" }), open,
-      el("span", { class: "spacer" }), el("as-ticks")),
-    foreign(m.text, { class: "text" }));
-    row.dataset.row = "";
-    if (store.fresh.has(m.pos)) row.classList.add("fresh");
-    return row;
+  drawEdges(w) {
+    const empty = w.items.length === 0;
+    attr(this.above, "hidden", empty);
+    text(this.above, w.before ? t("older_asking") : w.plain ? t("beginning") : t("beginning_found"));
+    attr(this.below, "hidden", empty || !w.at || w.live);
+    text(this.below, t("newer_asking"));
+    attr(this.none, "hidden", !empty);
+    const key = empty ? w.state + JSON.stringify(w.filter) + w.at + w.of : "";
+    if (this.none.of === key) return;
+    this.none.of = key;
+    this.none.replaceChildren(...(empty ? this.nothing(w) : []));
   }
 
-  drawMessage(row, m, before, store) {
-    const [pair, meta, said] = row.children;
-    const a = before?.envelope, b = m.envelope;
-    attr(pair, "hidden", Boolean(a && a.from === b.from && a.to === b.to && a.source === b.source && before.node === m.node && m.at - before.at < pairWithin));
-    meta.lastElementChild.show(m.tiers ?? [], store.alone);
-    text(said, m.text);
-    attr(said, "hidden", !m.text);
+  // nothing says why there is nothing to see, and how to see something.
+  nothing(w) {
+    if (w.state === "asking") return [el("p", { class: "quiet" }, t("looking"))];
+    if (w.state === "failed") return [el("p", {}, t("look_failed")), el("button", { type: "button", on: { click: () => w.open(w.filter, w.at) } }, t("look_again"))];
+    if (w.plain) return [el("p", { class: "quiet" }, t("no_messages"))];
+    if (w.at && Object.keys(w.filter).length === 0) return [el("p", {}, t("none_since")), el("button", { type: "button", on: { click: () => clear() } }, t("newest"))];
+    const f = w.filter;
+    const parts = [];
+    if (f.q) parts.push(t("none_has", { words: f.q }));
+    for (const name of ["agent", "role", "intent", "thread", "task", "room"]) if (f[name]) parts.push(t("none_" + name, { value: f[name] }));
+    const said = t("none_found", { n: count(w.of), what: parts.join(" ") });
+    return [el("p", {}, el("bdi", {}, said)), el("p", { class: "remove" }, ...Object.keys(f).map((name) =>
+      el("button", { type: "button", on: { click: () => select({ [name]: "" }) } }, t("remove_filter", { what: t("filter_" + name) }))))];
+  }
+
+  step(by) {
+    const row = this.vlist.beside(document.activeElement?.closest(".message") ?? null, by);
+    row?.focus({ preventScroll: true });
+    row?.scrollIntoView({ block: "nearest" });
+    return Boolean(row);
   }
 }
 customElements.define("as-stream", Stream);

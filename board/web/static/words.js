@@ -36,12 +36,22 @@ export function timeNode(ms, now, doubt = false) {
   return el("time", { datetime: new Date(ms).toISOString(), title: exact.format(ms) + (doubt ? " (" + t("doubt") + ")" : "") }, shown);
 }
 
+// bytes in the steps of 1,024 that the command line prints too.
 export function bytes(n) {
-  const steps = ["B", "KB", "MB", "GB", "TB"];
+  const steps = ["B", "KiB", "MiB", "GiB", "TiB"];
   let v = Math.max(0, n), i = 0;
-  while (v >= 1000 && i < steps.length - 1) { v /= 1000; i++; }
+  while (v >= 1024 && i < steps.length - 1) { v /= 1024; i++; }
   return (v < 10 && i > 0 ? v.toFixed(1).replace(/\.0$/, "") : Math.round(v)) + " " + steps[i];
 }
+
+// countdown is what is left of a clock: minutes and seconds while they matter.
+export function countdown(ms) {
+  const s = Math.max(0, Math.ceil(ms / 1000));
+  if (s < 600) return Math.floor(s / 60) + ":" + String(s % 60).padStart(2, "0");
+  return duration(Math.floor(s / 60) * 60e3);
+}
+
+export const exactTime = (ms) => dated.format(ms);
 
 export const rtt = (micros) => (micros < 10000 ? (micros / 1000).toFixed(1) : Math.round(micros / 1000)) + " ms";
 

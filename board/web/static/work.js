@@ -1,12 +1,12 @@
 // Tasks: blocked first, with the reason in the row; then what runs; then what is done.
-import { attr, busy, el, foreign, keyed, text } from "./dom.js";
+import { attr, busy, el, foreign, steady, text } from "./dom.js";
 import { age, count, duration, taskID } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { t } from "./strings.js";
-import { go } from "./panel.js";
+import { go } from "./route.js";
+import { VList } from "./vlist.js";
 
 const doneShown = 5; // BOARD 3
-const openedMax = 200;
 const stuckFor = 24 * 3600e3; // a failure older than a day is history
 
 const failed = new Set(["failed", "interrupted", "refused"]);
@@ -29,6 +29,9 @@ export const diffNode = (diff) => [
   el("span", { class: "plus" }, "+" + count(diff.added)), " ", el("span", { class: "minus" }, "−" + count(diff.removed)),
 ];
 
+// withoutDiff leaves out of a summary what the row says beside it.
+const withoutDiff = (summary, diff) => (summary && diff ? summary.replace(/^\+\d+ [-−]\d+\s*/, "") : summary);
+
 class Work extends HTMLElement {
   connectedCallback() {
     this.opened = new Set();
@@ -43,6 +46,7 @@ class Work extends HTMLElement {
         el("p", { class: "quiet" }, name === "done" ? "" : t("nothing_" + name)),
         el("button", { type: "button", class: "fold", hidden: true, on: { click: () => this.toggle(name) } }));
       this.parts[name] = part;
+      part.vlist = new VList(this.closest("#middle"), part.children[1], { key: (x) => x.key, estimate: name === "blocked" ? 62 : 36, make: (x) => this.row(x.task), update: (row, x) => this.drawTask(row, x.task, this.now) });
       this.append(part);
     }
     attr(this.parentElement, "aria-labelledby", "work-title");
@@ -54,6 +58,7 @@ class Work extends HTMLElement {
   }
 
   draw(store, now) {
+    this.now = now;
     const all = [...store.tasks.values()];
     this.drawEmpty(store, all);
     const by = Map.groupBy(all, (task) => partOf(task, now));
@@ -61,16 +66,16 @@ class Work extends HTMLElement {
       const list = (by.get(name) ?? []).sort((a, b) =>
         name === "running" ? a.at - b.at : (b.ended || b.at) - (a.ended || a.at));
       attr(part, "hidden", all.length === 0 || (name === "done" && list.length === 0));
-      const [head, rows, none, fold] = part.children;
+      const [head, , none, fold] = part.children;
       text(head.lastElementChild, count(list.length));
       attr(none, "hidden", list.length > 0);
       const open = this.opened.has(name);
-      const usual = name === "done" ? doneShown : openedMax;
-      const shown = list.slice(0, open ? openedMax : usual);
+      const usual = name === "done" ? doneShown : list.length;
+      const shown = list.slice(0, open ? list.length : usual);
       attr(fold, "hidden", list.length <= usual);
       attr(fold, "aria-expanded", list.length > usual ? String(open) : null);
       text(fold, open ? t("fewer") : t("more", { n: count(list.length - shown.length) }));
-      keyed(rows, shown, (task) => task.id, (task) => this.row(task), (row, task) => this.drawTask(row, task, now), busy(this));
+      part.vlist.set((part.last = steady(part.last, shown.map((task) => ({ key: task.id, task })), busy(this))));
     }
   }
 
@@ -121,7 +126,7 @@ class Work extends HTMLElement {
     text(agent, task.to);
     const troubled = task.state === "blocked" || failed.has(task.state);
     const word = t("task_" + task.state) + (task.attempt > 1 ? " · " + t("attempt", { n: task.attempt }) : "");
-    const says = task.state === "running" ? (task.tail ?? "").trimEnd().split("\n").at(-1) || task.summary : task.state === "done" ? task.summary : "";
+    const says = task.state === "running" ? (task.tail ?? "").trimEnd().split("\n").at(-1) || task.summary : task.state === "done" ? withoutDiff(task.summary, task.diff) : "";
     text(stage, says || word);
     attr(stage, "title", says || null);
     const bare = !task.diff && !task.commit; // then the stage has their room

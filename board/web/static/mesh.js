@@ -1,0 +1,98 @@
+// The mesh as a picture: nodes on a ring, this one on top, a line for each of its links. From 24 nodes on it is a table.
+import { attr, el, foreign, keyed, svg, text } from "./dom.js";
+import { age, bytes, count, rtt } from "./words.js";
+import { linkOf } from "./agents.js";
+import { go, show } from "./route.js";
+import { t } from "./strings.js";
+
+const tableFrom = 24; // BOARD 6
+const size = 720, height = 400;
+
+class Mesh extends HTMLElement {
+  connectedCallback() {
+    this.count = el("span", { class: "count" });
+    this.said = el("p", { class: "quiet summary" });
+    this.picture = svg("svg", { viewBox: `0 0 ${size} ${height}`, class: "ring", role: "group", "aria-label": t("mesh") });
+    this.body = el("tbody");
+    const head = ["f_node", "f_role", "f_link", "f_trip", "f_behind", "f_traffic", "f_agents", "f_version"].map((k) => el("th", { scope: "col" }, t(k)));
+    this.table = el("div", { class: "table" }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), this.body));
+    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table);
+  }
+
+  draw(store, now) {
+    if (this.hidden || !store.status) return;
+    const peers = store.peers.filter((p) => !p.revoked).sort((a, b) => (b.self ? 1 : 0) - (a.self ? 1 : 0) || (a.name ?? "").localeCompare(b.name ?? ""));
+    text(this.count, count(peers.length));
+    const main = store.status.main;
+    const others = peers.length - 1;
+    text(this.said, [others ? t("nodes_linked", { n: count(store.status.linked), of: count(others) }) : t("nodes_alone"), main.peer ? t("main_in_term", { agent: main.agent || main.node || "", node: main.node || "", term: count(main.term) }) : t("main_none")].join(" · "));
+    attr(this.picture, "hidden", peers.length >= tableFrom || peers.length < 2 ? "" : null);
+    if (peers.length < tableFrom && peers.length > 1) this.drawRing(peers, store, now);
+    keyed(this.body, peers, (p) => p.peer, (p) => this.row(p), (row, p) => this.drawRow(row, p, store, now));
+  }
+
+  drawRing(peers, store, now) {
+    const key = JSON.stringify(peers.map((p) => [p.peer, p.name, p.role, p.linked, p.transport, p.relayed, p.version, Math.round((p.rttMicros ?? 0) / 100), p.behind > 0])) + store.status.main.peer + store.agents.length;
+    if (this.of === key) return;
+    this.of = key;
+    const [self, ...others] = peers;
+    const cx = size / 2, cy = height / 2, rx = 270, ry = 150;
+    const place = (i) => {
+      const a = (i / others.length) * 2 * Math.PI - Math.PI / 2 + (others.length === 1 ? Math.PI / 2 : others.length === 2 ? Math.PI / 2 : 0);
+      return [cx + rx * Math.cos(a), cy + ry * Math.sin(a)];
+    };
+    const kids = [svg("ellipse", { cx, cy, rx, ry, class: "orbit" })];
+    others.forEach((p, i) => {
+      const [x, y] = place(i);
+      const words = p.linked ? [p.transport, p.rttMicros ? rtt(p.rttMicros) : "", p.relayed ? t("relayed") : ""].filter(Boolean).join(" · ") : t("not_linked");
+      const mx = cx + (x - cx) * 0.5, my = cy + (y - cy) * 0.5;
+      kids.push(svg("line", { x1: cx, y1: cy, x2: x, y2: y, class: "link", "data-linked": p.linked ? "yes" : "no", "data-relayed": p.relayed ? "yes" : "no" }));
+      const label = svg("text", { x: mx, y: my + 4, class: "label" });
+      label.textContent = words;
+      const back = svg("rect", { x: mx - words.length * 3.4 - 6, y: my - 9, width: words.length * 6.8 + 12, height: 18, rx: 4, class: "label-back" });
+      kids.push(back, label);
+    });
+    [self, ...others].forEach((p, i) => kids.push(this.node(p, ...(i ? place(i - 1) : [cx, cy]), store)));
+    const active = this.picture.contains(document.activeElement) ? document.activeElement.dataset.peer : null;
+    this.picture.replaceChildren(...kids);
+    if (active) this.picture.querySelector(`[data-peer="${CSS.escape(active)}"]`)?.focus();
+  }
+
+  node(p, x, y, store) {
+    const agents = store.agents.filter((a) => a.home === p.peer).length;
+    const counted = agents === 1 ? t("one_agent") : t("n_agents", { n: count(agents) });
+    const name = (p.name || p.peer.slice(-6)).slice(0, 22);
+    const sub = [p.role, p.version && p.version !== store.status.version && p.version !== "aster " + store.status.version ? p.version : ""].filter(Boolean).join(" · ");
+    const g = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
+      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, p.role, linkOf(p), counted].join(", ") });
+    const title = svg("text", { x: 0, y: -3, class: "name" }), role = svg("text", { x: 0, y: 14, class: "sub" });
+    title.textContent = name;
+    role.textContent = [store.status.main.peer === p.peer ? t("main_is") : "", sub, counted].filter(Boolean).join(" · ");
+    const w = Math.max(112, name.length * 8.4 + 40, role.textContent.length * 6.4 + 28);
+    g.append(svg("rect", { x: -w / 2, y: -26, width: w, height: 52, rx: 10 }), title, role);
+    g.addEventListener("click", () => go("n", p.peer, g));
+    g.addEventListener("keydown", (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); go("n", p.peer, g); } });
+    return g;
+  }
+
+  row(p) {
+    const open = el("button", { type: "button", class: "link-button", on: { click: () => go("n", p.peer, open) } }, foreign(""));
+    open.dataset.row = "";
+    return el("tr", {}, el("th", { scope: "row" }, open), ...Array.from({ length: 7 }, () => el("td")));
+  }
+
+  drawRow(row, p, store, now) {
+    const [name, role, link, trip, behind, traffic, agents, version] = row.children;
+    const same = store.peers.filter((q) => q.name?.toLowerCase() === p.name?.toLowerCase()).length > 1;
+    text(name.firstElementChild.firstElementChild, (p.name || p.peer.slice(-6)) + (same ? " " + p.peer.slice(-6) : ""));
+    text(role, p.role + (store.status.main.peer === p.peer ? " · " + t("main_is") : ""));
+    text(link, p.self ? t("this_node") : p.linked ? (p.transport || t("linked")) + " · " + t(p.relayed ? "relayed" : "direct") : t("not_linked") + (p.lastSeen ? ", " + t("as_of", { time: age(now - p.lastSeen) }) : ""));
+    attr(link, "data-tone", p.self || p.linked ? null : "wait");
+    text(trip, p.rttMicros ? rtt(p.rttMicros) : "–");
+    text(behind, p.self ? "–" : count(p.behind));
+    text(traffic, p.bytesIn || p.bytesOut ? "↓ " + bytes(p.bytesIn ?? 0) + " ↑ " + bytes(p.bytesOut ?? 0) : "–");
+    text(agents, count(store.agents.filter((a) => a.home === p.peer).length));
+    text(version, p.version || t("unknown"));
+  }
+}
+customElements.define("as-mesh", Mesh);

@@ -1,0 +1,71 @@
+// The details of a message: what it says, whom it reached, its attachments, and the thread it belongs to.
+import { el, foreign } from "./dom.js";
+import { bytes, count, messageID, senderOf, targetOf, timeNode } from "./words.js";
+import { attachments } from "./attach.js";
+import { wordsNode } from "./markdown.js";
+import { go, select } from "./route.js";
+import { t } from "./strings.js";
+
+const tiers = ["logged", "replicated", "persisted", "processed"];
+
+export function facts(rows) {
+  const dl = el("dl");
+  for (const [name, value] of rows) {
+    if (value === "" || value === null || value === undefined || value === false) continue;
+    dl.append(el("dt", {}, t("f_" + name)), el("dd", {}, typeof value === "string" ? foreign(value) : value));
+  }
+  return dl;
+}
+
+export const code = (s) => (s ? foreign(s, { class: "code" }) : "");
+
+// byWhom names who says that a message came so far: an agent, or a node by its name.
+function byWhom(got, store) {
+  if (!got) return "";
+  if (got.agent) return got.agent;
+  return got.by ? store.peer(got.by)?.name || "…" + got.by.slice(-6) : "";
+}
+
+export function receipts(list, store, now) {
+  const rows = tiers.map((tier) => {
+    const got = list.find((x) => x.tier === tier);
+    const at = got ? (got.at ? timeNode(got.at, now) : t("reached")) : el("span", { class: "quiet" }, tier === "replicated" && store.alone ? t("tick_alone") : t("not_reached"));
+    return el("li", { "data-on": got ? "yes" : "no" }, el("span", {}, t("tier_" + tier)), at, foreign(byWhom(got, store), { class: "by" }));
+  });
+  for (const no of list.filter((x) => x.tier === "refused")) {
+    rows.push(el("li", { "data-on": "bad" }, el("span", {}, t("tier_refused")), timeNode(no.at, now), foreign(no.reason ?? "")));
+  }
+  return [el("h3", {}, t("receipts")), el("ol", { class: "receipts" }, ...rows)];
+}
+
+export function messageBody(m, store, now, panel) {
+  const e = m.envelope;
+  const who = e.from || t(e.source === "server" ? "node_speaks" : "person", { node: m.nodeName || "" });
+  const [before, after] = t("words_of", { who: "\u0000" }).split("\u0000");
+  const via = e.from && store.agents.find((a) => a.id === e.from)?.home !== m.node ? t("via_node", { node: m.nodeName || "" }) : "";
+  const act = (name, key, f) => el("button", { type: "button", "data-act": name, on: { click: f } }, t(key));
+  const acts = el("p", { class: "acts" });
+  if (e.from && store.agents.some((a) => a.id === e.from)) acts.append(act("reply", "reply", () => dispatchEvent(new CustomEvent("act", { detail: { name: "reply-to", to: e.from, re: e.id, short: messageID(m) } }))));
+  if (e.thread) acts.append(act("filter", "thread_messages", () => select({ thread: e.thread })));
+  if (m.at) acts.append(act("around", "around", () => select({}, m.at)));
+  return [
+    el("h3", {}, before, foreign(who), after ?? "", via ? " " : "", via ? foreign(via, { class: "quiet" }) : ""),
+    ...wordsNode(m),
+    ...attachments(m),
+    acts,
+    facts([["intent", e.intent], ["to", e.to || (e.room ? "#" + e.room : t("everybody"))], ["at", timeNode(m.at, now, m.doubt)],
+      ["re", e.re ? el("button", { type: "button", class: "link-button code", on: { click: () => go("m", e.re) } }, e.re) : ""],
+      ["id", code(messageID(m) + "  " + e.id)], ["thread", code(e.thread)], ["size", e.value === undefined ? "" : bytes(JSON.stringify(e.value).length)]]),
+    ...receipts(m.tiers ?? [], store, now),
+    ...(panel.thread?.messages.length > 1 ? threadNodes(panel.thread, e.id, store, now) : []),
+  ];
+}
+
+// threadNodes lists a thread, oldest first; the message that is open is marked.
+export function threadNodes(thread, id, store, now) {
+  return [el("h3", {}, t("thread"), " ", el("span", { class: "count" }, count(thread.messages.length) + (thread.cut ? "+" : ""))),
+    el("ol", { class: "thread" }, ...thread.messages.map((m) => el("li", { "aria-current": m.envelope.id === id ? "true" : null },
+      el("button", { type: "button", class: "thread-row", "data-act": "m" + m.pos, on: { click: () => go("m", m.envelope.id) } },
+        el("span", { class: "pair" }, senderOf(m), el("span", { class: "arrow" }, "→"), targetOf(m), el("span", { class: "spacer" }), timeNode(m.at, now, m.doubt)),
+        foreign(m.envelope.intent, { class: "intent" }), " ", foreign(m.text, { class: "text" })))))];
+}

@@ -1,0 +1,165 @@
+// A list of which only what can be seen is in the document. Rows have heights of their own, measured once they are
+// drawn. What somebody looks at stays where it is whatever comes before or after it.
+
+const beyond = 400; // px drawn outside the window, so that a wheel step shows no gap
+
+export class VList {
+  // how: key(item), make(item), update(row, item), estimate: px of a row never seen.
+  constructor(scroller, list, how) {
+    this.scroller = scroller;
+    this.list = list;
+    this.how = how;
+    this.items = [];
+    this.heights = new Map();
+    this.rows = new Map();
+    this.atEnd = true;
+    this.width = 0;
+    scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    new ResizeObserver(() => this.resized()).observe(scroller);
+  }
+
+  resized() {
+    if (this.width !== this.scroller.clientWidth) {
+      this.width = this.scroller.clientWidth;
+      this.heights.clear(); // lines break elsewhere now
+    }
+    this.draw();
+  }
+
+  scrolled() {
+    const s = this.scroller;
+    this.atEnd = s.scrollHeight - s.scrollTop - s.clientHeight < 24;
+    if (!this.waiting) {
+      this.waiting = true;
+      requestAnimationFrame(() => { this.waiting = false; this.draw(); });
+    }
+    this.how.moved?.();
+  }
+
+  height(item) {
+    return this.heights.get(this.how.key(item)) ?? this.how.estimate;
+  }
+
+  set(items) {
+    this.items = items;
+    if (this.heights.size > 4 * items.length + 2000) {
+      const kept = new Set(items.map(this.how.key));
+      for (const k of this.heights.keys()) if (!kept.has(k)) this.heights.delete(k);
+    }
+    this.draw();
+  }
+
+  // span says which items to draw: what can be seen, and the row that has the focus if it is near.
+  span() {
+    const s = this.scroller;
+    const top = (this.stick() ? Infinity : s.scrollTop - this.list.offsetTop) - beyond;
+    const n = this.items.length;
+    const sums = new Float64Array(n + 1);
+    for (let i = 0; i < n; i++) sums[i + 1] = sums[i] + this.height(this.items[i]);
+    const from = Math.min(top, sums[n] - s.clientHeight - beyond);
+    let first = 0, last = 0;
+    while (first < n && sums[first + 1] < from) first++;
+    for (last = first; last < n && sums[last] < from + s.clientHeight + 2 * beyond;) last++;
+    const active = document.activeElement?.closest("[data-key]");
+    if (active?.parentNode === this.list) {
+      const at = this.items.findIndex((item) => String(this.how.key(item)) === active.dataset.key);
+      if (at >= 0 && at < first && first - at < 100) first = at;
+      if (at >= last && at - last < 100) last = at + 1;
+    }
+    return { first, last, before: sums[first], after: sums[n] - sums[last] };
+  }
+
+  stick() {
+    return this.atEnd && this.how.sticks?.();
+  }
+
+  // anchor is a row that can be seen, and where.
+  anchor() {
+    const top = this.scroller.getBoundingClientRect().top;
+    for (const row of this.list.children) {
+      const box = row.getBoundingClientRect();
+      if (box.bottom > top) return { key: row.dataset.key, at: box.top };
+    }
+    return null;
+  }
+
+  draw() {
+    if (this.scroller.clientHeight === 0) return; // not shown: drawn when it gets a size
+    const stick = this.stick();
+    const anchor = stick ? null : this.anchor();
+    for (let pass = 0; pass < 3; pass++) { // heights that were guessed may show other rows
+      if (!this.place(anchor, stick)) break;
+    }
+  }
+
+  place(anchor, stick) {
+    const { first, last, before, after } = this.span();
+    const wanted = this.items.slice(first, last);
+    const seen = new Set();
+    let at = this.list.firstElementChild;
+    for (const item of wanted) {
+      const key = String(this.how.key(item));
+      seen.add(key);
+      let row = this.rows.get(key);
+      if (!row) {
+        row = this.how.make(item);
+        row.dataset.key = key;
+        this.rows.set(key, row);
+      }
+      this.how.update(row, item);
+      if (row === at) at = at.nextElementSibling;
+      else this.list.insertBefore(row, at);
+    }
+    for (const [key, row] of this.rows) {
+      if (seen.has(key)) continue;
+      row.remove();
+      this.rows.delete(key);
+    }
+    this.list.style.paddingTop = before + "px";
+    this.list.style.paddingBottom = after + "px";
+    let changed = false;
+    for (const item of wanted) {
+      const key = this.how.key(item);
+      const h = this.rows.get(String(key)).getBoundingClientRect().height;
+      if (h > 0 && Math.abs((this.heights.get(key) ?? -1) - h) > 0.5) {
+        this.heights.set(key, h);
+        changed = true;
+      }
+    }
+    if (stick) this.scroller.scrollTop = this.scroller.scrollHeight;
+    else if (anchor) {
+      const row = this.rows.get(anchor.key);
+      const moved = row ? row.getBoundingClientRect().top - anchor.at : 0;
+      if (Math.abs(moved) >= 1) this.scroller.scrollTop += moved;
+    }
+    return changed;
+  }
+
+  // show brings an item into the window.
+  show(key, block = 0.3) {
+    const at = this.items.findIndex((item) => String(this.how.key(item)) === String(key));
+    if (at < 0) return null;
+    this.atEnd = false;
+    let top = 0;
+    for (let i = 0; i < at; i++) top += this.height(this.items[i]);
+    this.scroller.scrollTop = top + this.list.offsetTop - this.scroller.clientHeight * block;
+    this.draw();
+    return this.rows.get(String(key)) ?? null;
+  }
+
+  // beside is the row before or after one, drawn and in the window; for j and k.
+  beside(row, by) {
+    const at = row ? this.items.findIndex((item) => String(this.how.key(item)) === row.dataset.key) : -1;
+    const next = at < 0 ? (by > 0 ? 0 : this.items.length - 1) : Math.max(0, Math.min(this.items.length - 1, at + by));
+    if (next < 0 || next >= this.items.length) return null;
+    const key = String(this.how.key(this.items[next]));
+    return this.rows.get(key) ?? this.show(key);
+  }
+
+  end() {
+    this.atEnd = true;
+    this.draw();
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.draw();
+  }
+}
