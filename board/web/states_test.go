@@ -179,7 +179,7 @@ func TestThousandAgentsFoldToCounts(t *testing.T) {
 		t.Errorf("%d elements", n)
 	}
 	// Whoever scrolls up gets what is older, page by page, and may come back at once.
-	for _, want := range []string{"message 501", "message 301", "message 1"} {
+	for _, want := range []string{"message 501", "message 1"} {
 		until(t, ctx, fmt.Sprintf(`(() => { document.querySelector(".scroller").scrollTop = 0; return [...document.querySelectorAll(".message .text")].some(n => n.textContent === %q); })()`, want), 3*time.Second)
 	}
 	shot(t, ctx, "huge", 1440, 900, false)
