@@ -86,9 +86,27 @@ export class VList {
   draw() {
     if (this.scroller.clientHeight === 0) return; // not shown: drawn when it gets a size
     const stick = this.stick();
-    const anchor = stick ? null : this.anchor();
+    const whole = !this.how.sticks && this.scroller.scrollTop <= this.list.offsetTop; // its first row may be seen: what is new pushes down
+    const anchor = stick || whole ? null : this.anchor();
+    if (anchor) this.follow(anchor);
     for (let pass = 0; pass < 3; pass++) { // heights that were guessed may show other rows
       if (!this.place(anchor, stick)) break;
+    }
+  }
+
+  // follow goes where the anchor is now, as far as heights are known: what came before it may have pushed it out of what
+  // is drawn.
+  follow(anchor) {
+    let top = 0;
+    for (const item of this.items) {
+      if (String(this.how.key(item)) === anchor.key) {
+        const at = this.list.offsetTop + top - (anchor.at - this.scroller.getBoundingClientRect().top);
+        if (Math.abs(at - this.scroller.scrollTop) < 1) return;
+        this.list.style.paddingBottom = this.scroller.clientHeight + at + "px"; // so that there is such a place
+        this.scroller.scrollTop = at;
+        return;
+      }
+      top += this.height(item);
     }
   }
 
