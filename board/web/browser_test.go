@@ -115,7 +115,7 @@ func until(t *testing.T, ctx context.Context, js string, within time.Duration) {
 func openBoard(t *testing.T, ctx context.Context, s *Server, base string) {
 	t.Helper()
 	do(t, ctx, chromedp.Navigate(s.LinkURL(base)))
-	until(t, ctx, `document.body.classList.contains("loaded") && document.querySelector("as-work").childElementCount > 0 && Boolean(document.querySelector("as-stream").window)`, 10*time.Second)
+	until(t, ctx, `document.body.classList.contains("loaded") && document.body.dataset.feed === "open" && document.querySelector("as-work").childElementCount > 0 && Boolean(document.querySelector("as-stream").window)`, 10*time.Second)
 }
 
 func shows(text string) string { return fmt.Sprintf(`document.body.innerText.includes(%q)`, text) }

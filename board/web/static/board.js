@@ -52,6 +52,7 @@ function draw(reasons) {
   document.body.classList.toggle("loaded", store.loaded || Boolean(store.asOf));
   document.body.classList.toggle("old", Boolean(store.asOf));
   document.body.dataset.health = store.health(clock());
+  document.body.dataset.feed = store.connected ? "open" : "closed";
   if (!store.loaded && !store.asOf) return;
   const now = clock();
   if (reasons.has("messages")) for (const [m, added] of store.came.splice(0)) parts.stream.came(m, added);
