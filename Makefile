@@ -11,7 +11,7 @@ FUZZOF ?= .
 fuzz:
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' $(FUZZOF) | xargs -n1 dirname | sort -u); do \
 		for name in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | sed 's/^func //'); do \
-			out=$$(go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) -parallel 1 ./$$dir 2>&1); rc=$$?; \
+			out=$$(go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x -parallel 1 ./$$dir 2>&1); rc=$$?; \
 			echo "$$dir $$name: $$(echo "$$out" | grep -o 'execs: [0-9]*' | tail -n 1)"; \
 			[ $$rc -eq 0 ] && continue; \
 			echo "$$out"; \

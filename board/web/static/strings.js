@@ -3,6 +3,8 @@ const table = {
   en: {
     locked: "This board opens with a link from your terminal.",
     link_used: "This link was used. Run aster board for a new one.",
+    sign_in: "Sign in", account: "Account", password: "Password",
+    login_wrong: "No account has this id and password.", login_locked: "Too many wrong passwords. Wait, or use aster board.",
     copy_command: "Copy command", copied: "Copied.", copy_link: "Copy link",
     skip: "Skip to work", loading: "Loading the board",
     main_is: "main", main_none: "no main", this_node: "this node",
@@ -93,6 +95,8 @@ const table = {
   ko: {
     locked: "이 보드는 터미널에서 만든 링크로 열립니다.",
     link_used: "이미 사용한 링크입니다. aster board 명령으로 새 링크를 만듭니다.",
+    sign_in: "로그인", account: "계정", password: "비밀번호",
+    login_wrong: "일치하는 계정과 비밀번호가 없습니다.", login_locked: "비밀번호를 너무 많이 틀렸습니다. 기다리거나 aster board 명령을 사용하세요.",
     copy_command: "명령 복사", copied: "복사했습니다.", copy_link: "링크 복사",
     skip: "작업으로 건너뛰기", loading: "보드를 불러옵니다",
     main_is: "메인", main_none: "메인 없음", this_node: "이 노드",
