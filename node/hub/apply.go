@@ -146,7 +146,7 @@ func (c *Core) receiptsOf(now time.Time, rec *protocol.Record, body protocol.Rec
 		}
 		c.said[said] = true
 		delete(c.pending, ref)
-		c.doneElsewhere(now, ref, body)
+		c.doneElsewhere(now, ref, body, rec.Log.Peer == c.self)
 		c.ready.Tiers = append(c.ready.Tiers, TierPut{
 			Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason,
 		})
@@ -154,10 +154,11 @@ func (c *Core) receiptsOf(now time.Time, rec *protocol.Record, body protocol.Rec
 	}
 }
 
-// doneElsewhere takes a message out of the inbox of an agent that moved here when a former home turns out to have settled it.
-func (c *Core) doneElsewhere(now time.Time, ref Ref, body protocol.ReceiptsBody) {
+// doneElsewhere takes a message out of the inbox of an agent here when it turns out to be settled: by a former home of one
+// that moved here, or by this node itself, whose disk was replaced by an older copy and is given back what it lost.
+func (c *Core) doneElsewhere(now time.Time, ref Ref, body protocol.ReceiptsBody, own bool) {
 	a := c.takes(body.Agent)
-	if a == nil || a.bind.Moves == 0 || body.Tier == protocol.Persisted {
+	if a == nil || a.bind.Moves == 0 && !own || body.Tier == protocol.Persisted {
 		return
 	}
 	if l := a.box.byRef[ref]; l != nil {

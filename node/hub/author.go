@@ -49,7 +49,9 @@ func (a *author) name(rd *Ready, now time.Time, scope protocol.Scope, of *agent)
 		return
 	}
 	in[of.bind.Agent] = true
-	a.add(rd, now, scope, protocol.KindBind, protocol.EncodeBody(of.says()), nil)
+	says := of.says()
+	a.add(rd, now, scope, protocol.KindBind, protocol.EncodeBody(says), nil)
+	of.word = wordOf(&says, a.clock.Last()) // newer than what a restored disk may be given back
 }
 
 // forget lets the next record of an agent repeat its binding.
