@@ -189,7 +189,7 @@ func (w *World) fails(a Action, n, m *node) bool {
 		w.network.slow[n.i] = until
 	case Drop:
 		if l, _ := w.linkOf(n.i, m.i); l != nil && n != m {
-			w.disconnect(l, 0)
+			w.disconnect(l)
 		}
 	case Full:
 		n.full = until

@@ -111,7 +111,7 @@ func (w *World) promises() *broken {
 			counts = true
 			spoken = spoken || w.spokenOf(ref)
 		}
-		if counts && !spoken && w.reachable(e.env.To) {
+		if counts && !spoken && w.reachable(e.env.To) && !w.shadowed(e) {
 			return &broken{"every message has a receipt", fmt.Sprintf("%s from %q to %q%s", e.env.ID, e.env.From, e.env.To, w.tiersOf(e))}
 		}
 	}
@@ -151,6 +151,17 @@ func (w *World) spokenOf(ref hub.Ref) bool {
 	}
 	tiers, _ := author.disk.Tiers(ref.Log, ref.Seq)
 	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Persisted || t.Tier == protocol.Refused })
+}
+
+// shadowed says whether the sender is an agent outside whose name is an inside agent's too: what it says is believed of
+// nobody (decision 012), and it cannot know.
+func (w *World) shadowed(e *promised) bool {
+	if e.by[0].role.Inside() {
+		return false
+	}
+	return slices.ContainsFunc(w.clients, func(c *client) bool {
+		return c.at != e.by[0] && protocol.FoldAgentID(c.id) == protocol.FoldAgentID(e.env.From)
+	})
 }
 
 // tiersOf is what each node knows of a message, in words.
@@ -324,7 +335,7 @@ func (w *World) receiptsAreOfHomes(n *node) *broken {
 			}
 			id := protocol.FoldAgentID(t.Agent)
 			base := id
-			for len(base) > 2 && base[len(base)-2] == '-' {
+			for len(base) > 2 && base[len(base)-2] == '-' && base[len(base)-1] >= '2' && base[len(base)-1] <= '9' {
 				base = base[:len(base)-2]
 			}
 			if !homes[id][t.By] && !homes[base][t.By] {

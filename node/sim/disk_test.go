@@ -7,7 +7,11 @@ import (
 
 // TestTheModelDiskKeepsTheContract, which the journal's own tests hold the real store to.
 func TestTheModelDiskKeepsTheContract(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		d := NewDisk()
 		survives := false
 		Contract(t, seed, Rig{

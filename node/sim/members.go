@@ -88,7 +88,7 @@ func (p *proc) membersChanged() {
 			continue
 		}
 		if l, _ := p.n.w.linkOf(p.n.i, p.n.w.byPeer[peer].i); l != nil && peer != p.n.peer {
-			p.n.w.disconnect(l, 0)
+			p.n.w.disconnect(l)
 		}
 	}
 	p.cut()

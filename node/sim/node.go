@@ -152,7 +152,7 @@ func (n *node) end() {
 	w := n.w
 	for _, other := range w.nodes {
 		if l, _ := w.linkOf(n.i, other.i); l != nil && other != n {
-			w.after(w.between(0, killedAfter), func() { w.disconnect(l, 0) })
+			w.after(w.between(0, killedAfter), func() { w.disconnect(l) })
 		}
 	}
 	for _, c := range w.clients {

@@ -80,7 +80,7 @@ var weights = []struct {
 	do     Verb
 	weight int
 }{
-	{Say, 40}, {Person, 14}, {Again, 8}, {Report, 12}, {Away, 5}, {Back, 4}, {Rename, 0}, {Twin, 0}, {RoomOpen, 2}, {RoomSay, 6},
+	{Say, 40}, {Person, 14}, {Again, 8}, {Report, 12}, {Away, 5}, {Back, 4}, {Rename, 3}, {Twin, 3}, {RoomOpen, 2}, {RoomSay, 6},
 	{RoomEnd, 1}, {Join, 2}, {Revoke, 1},
 	{Crash, 8}, {Stop, 2}, {Suspend, 2}, {Jump, 2}, {Cut, 4}, {Split, 3}, {Slow, 2}, {Drop, 3}, {Full, 2}, {Fail, 2}, {Drag, 2},
 	{Short, 2}, {Restore, 2},

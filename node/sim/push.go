@@ -20,7 +20,7 @@ func (p *proc) linkUp(other *node) {
 	st := p.standing(other.peer)
 	if !st.member() {
 		if l, _ := p.n.w.linkOf(p.n.i, other.i); l != nil {
-			p.n.w.disconnect(l, 0)
+			p.n.w.disconnect(l)
 		}
 		return
 	}

@@ -78,7 +78,7 @@ func (w *World) listen(l *link) {
 		case l.silent[d] == 0:
 			l.silent[d] = w.now
 		case w.now-l.silent[d] > protocol.PingDead:
-			w.disconnect(l, 0)
+			w.disconnect(l)
 			return
 		}
 	}
@@ -114,7 +114,7 @@ func (w *World) connect(a, b int) {
 }
 
 // disconnect ends a link: what is on its way is lost, and the ends hear of it.
-func (w *World) disconnect(l *link, late time.Duration) {
+func (w *World) disconnect(l *link) {
 	if l.gone {
 		return
 	}
@@ -129,7 +129,6 @@ func (w *World) disconnect(l *link, late time.Duration) {
 			p.post(func() { p.linkDown(other) })
 		}
 	}
-	_ = late
 }
 
 // linkOf is the link of two nodes and the direction from the first to the second.
