@@ -3,7 +3,7 @@
 FUZZ ?= 1000000x
 FUZZOF ?= .
 
-.PHONY: fuzz shots survive
+.PHONY: fuzz mutations shots survive
 
 # Every fuzz target, one at a time on one core, FUZZ executions each (or a time: make fuzz FUZZ=20s), and how many those
 # were; FUZZOF=protocol takes one folder's alone. A finding stays in testdata/fuzz of its package. With a time, a busy
@@ -19,6 +19,10 @@ fuzz:
 		done; \
 	done
 
+# Plants known mistakes in a copy, one at a time, and writes which seed of the simulation finds each: node/sim/MUTATIONS.md.
+mutations:
+	ASTER_MUTATIONS=1 go test ./node/sim -run '^TestMutations$$' -count=1 -timeout 1h -v
+
 # The README's pictures, from the demo's board in a headless Chromium. Look at them before you commit.
 shots:
 	ASTER_SHOTS=$(CURDIR)/docs go test ./cmd/aster/internal/demo -run '^TestShots$$' -count=1
@@ -26,3 +30,4 @@ shots:
 # Processes killed at every instant and restarted under load, at full length, which takes long. ASTER_SEED repeats a run.
 survive:
 	ASTER_LONG=1 go test ./cmd/aster/internal/e2e -count=1 -timeout 3h -v
+	ASTER_LONG=1 go test ./node/sim -run '^TestSeeds$$' -count=1 -timeout 6h -v
