@@ -48,6 +48,8 @@ type letter struct {
 	env         protocol.Envelope
 	by          *conn // a board that sent it
 	given, kept bool
+	tries       int // on the connection that it was given to last
+	last        time.Time
 }
 
 type conn struct {
@@ -258,6 +260,9 @@ func (c *conn) judge(f *asterism.Frame) {
 // flush gives an agent what waited for it.
 func (c *conn) flush(a *agent) {
 	waiting := slices.Clone(a.box)
+	for _, l := range waiting {
+		l.tries = 0
+	}
 	switch c.h.fault {
 	case "KC7":
 		return
@@ -272,10 +277,34 @@ func (c *conn) flush(a *agent) {
 }
 
 func (c *conn) give(l *letter) {
+	l.tries, l.last = l.tries+1, time.Now()
+	time.AfterFunc(tryEvery, c.again)
 	frame := c.h.copyFor(&l.env)
 	if seq, ok := c.link.SendCounted(frame); ok {
 		c.sent = append(c.sent, counted{seq, l})
 		c.link.Probe()
+	}
+}
+
+const (
+	tryEvery = 30 * time.Second
+	triesMax = 3
+)
+
+// again gives once more what is due, oldest first, to a client that acknowledges.
+func (c *conn) again() {
+	h := c.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.agents {
+		if a.conn != c || !a.acks && !c.layer {
+			continue
+		}
+		for _, l := range slices.Clone(a.box) {
+			if !l.kept && l.given && l.tries < triesMax && time.Since(l.last) > tryEvery-time.Second {
+				c.give(l)
+			}
+		}
 	}
 }
 
