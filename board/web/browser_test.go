@@ -18,8 +18,26 @@ import (
 	"github.com/aster-mesh/aster/protocol/api"
 )
 
-// browser starts one headless Chromium for t. Without one the test fails where CI runs and is skipped elsewhere; -short
-// skips it everywhere.
+// chrome is one headless Chromium for all tests here; TestMain ends it.
+var chrome struct {
+	once sync.Once
+	ctx  context.Context
+	end  func()
+	err  error
+}
+
+func startChrome(path string) {
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("lang", "en-US"), chromedp.Env("LANGUAGE=en_US"))
+	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, endBrowser := chromedp.NewContext(alloc)
+	chrome.ctx, chrome.end = ctx, func() { endBrowser(); endAlloc() }
+	chrome.err = chromedp.Do(ctx)
+}
+
+// browser gives t a window of its own, which shares nothing with those of other tests. Without a Chromium the test fails
+// where CI runs and is skipped elsewhere; -short skips it everywhere.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	if testing.Short() {
@@ -39,13 +57,13 @@ func browser(t *testing.T) context.Context {
 		}
 		t.Skip(how)
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("lang", "en-US"), chromedp.Env("LANGUAGE=en_US"))
-	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
-	ctx, endTab := chromedp.NewContext(alloc)
-	ctx, endTime := context.WithTimeout(ctx, 60*time.Second)
-	t.Cleanup(func() { endTime(); endTab(); endAlloc() })
+	chrome.once.Do(func() { startChrome(path) })
+	if chrome.err != nil {
+		t.Fatal(chrome.err)
+	}
+	ctx, endTab := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
+	ctx, endTime := context.WithTimeout(ctx, 120*time.Second)
+	t.Cleanup(func() { endTime(); endTab() })
 	return ctx
 }
 

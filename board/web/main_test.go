@@ -12,6 +12,9 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	client.CloseIdleConnections()
+	if chrome.end != nil {
+		chrome.end()
+	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

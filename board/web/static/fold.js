@@ -12,7 +12,7 @@ const pairOf = (m) => {
   return [e.from ?? "", e.to ?? "", e.room ?? "", e.source, m.node].join("\n");
 };
 
-// rowsOf: one of { kind: "message", m }, { kind: "steps", list }, { kind: "burst", list }, each with key, head, and m: its
+// rowsOf: one of { kind: "message", m }, { kind: "steps", list }, { kind: "burst", list }, { kind: "repeat", list }, each with key, head, and m: its
 // first message. opened holds the keys of folds that somebody opened.
 export function rowsOf(messages, opened) {
   const seconds = new Map();
@@ -45,9 +45,22 @@ export function rowsOf(messages, opened) {
         continue;
       }
     }
+    const before = out.at(-1);
+    if (repeats(before, m)) {
+      if (before.kind === "message") out[out.length - 1] = { kind: "repeat", key: "r" + before.m.pos, m: before.m, list: [before.m, m] };
+      else before.list.push(m);
+      continue;
+    }
     out.push({ kind: "message", key: "m" + m.pos, m });
   }
   return heads(out.flatMap((row) => spread(row, opened)));
+}
+
+// repeats: progress that says again what the row before says.
+function repeats(before, m) {
+  if (m.envelope.intent !== "WorkerReport" || (before?.kind !== "message" && before?.kind !== "repeat")) return false;
+  const last = before.list?.at(-1) ?? before.m;
+  return last.envelope.intent === "WorkerReport" && last.envelope.re === m.envelope.re && last.text === m.text && !m.envelope.blobs?.length && !last.envelope.blobs?.length && pairOf(last) === pairOf(m);
 }
 
 // spread puts the messages of an opened fold behind it; a burst of one is a message.

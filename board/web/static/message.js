@@ -59,7 +59,7 @@ export function drawRow(node, row, store, words, expanded) {
   attr(pair, "hidden", !row.head);
   if (row.kind !== "message") {
     const button = line.firstElementChild;
-    text(button, row.kind === "burst" ? t("n_messages", { n: count(row.list.length) }) : stepWords(row.list));
+    text(button, foldWords(row));
     attr(button, "aria-expanded", String(Boolean(row.open)));
     return;
   }
@@ -80,6 +80,12 @@ function textOf(m) {
   const v = m.envelope.value;
   if (m.envelope.intent === "ToolCall" && v?.toolCallName) return v.toolCallName + (v.path ? " " + v.path : "");
   return m.text || v?.stepName || "";
+}
+
+function foldWords(row) {
+  if (row.kind === "burst") return t("n_messages", { n: count(row.list.length) });
+  if (row.kind === "repeat") return t("n_times", { n: count(row.list.length), words: row.m.text });
+  return stepWords(row.list);
 }
 
 function stepWords(list) {

@@ -18,7 +18,7 @@ export function spark(label, samples, values, say) {
     d += (pen ? "L" : "M") + x.toFixed(1) + " " + y.toFixed(1);
     pen = true;
   });
-  const last = values.at(-1);
+  const last = values.findLast((v) => v !== undefined);
   const words = t("chart_words", { last: last === undefined ? t("unknown") : say(last), most: say(most) });
   return el("figure", { class: "spark" }, el("figcaption", {}, el("span", {}, label), " ", el("b", {}, last === undefined ? t("unknown") : say(last)), " ", el("span", { class: "quiet" }, t("chart_most", { most: say(most) }))),
     svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label + ": " + words }, svg("path", { d: `M0 ${height - 1}H${width}`, class: "base" }), svg("path", { d, class: "line" })));
