@@ -54,7 +54,9 @@ func TestAnAskIsTheSameOnEveryNodeUntilOneAnswerHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []*Node{na, nb} {
-		got := asksUntil(t, n, "the question is over", func(got api.Asks) bool { return len(got.Asks) == 0 && len(got.Ended) == 1 && got.Ended[0].NodeName != "" })
+		got := asksUntil(t, n, "the question is over", func(got api.Asks) bool {
+			return len(got.Asks) == 0 && len(got.Ended) == 1 && got.Ended[0].NodeName != ""
+		})
 		if e := got.Ended[0]; e.How != "answered" || e.By != sent.MsgID || e.NodeName != "mac-mini" || len(e.Labels) != 1 || e.Labels[0] != "A" {
 			t.Errorf("%s says it ended with %+v", n.home.mesh.Name, e)
 		}
@@ -77,7 +79,9 @@ func TestWhatNeedsAPersonGoesWithAnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker.send(t, map[string]any{"type": "CUSTOM", "name": "WorkerReport", "msgId": "r-1", "value": map[string]string{"status": "blocked", "summary": "no account", "re_msgId": string(task.MsgID)}})
-	asksUntil(t, n, "question and blocked task", func(got api.Asks) bool { return len(got.Asks) == 2 && got.Asks[1].Kind == api.AskBlocked && got.Asks[1].Text == "no account" })
+	asksUntil(t, n, "question and blocked task", func(got api.Asks) bool {
+		return len(got.Asks) == 2 && got.Asks[1].Kind == api.AskBlocked && got.Asks[1].Text == "no account"
+	})
 	for _, re := range []protocol.MsgID{"help-1", task.MsgID} {
 		if _, err := n.Send(t.Context(), api.SendRequest{FromBoard: true, To: "worker", Intent: protocol.UserPrompt, Re: re, Value: json.RawMessage(`{"text":"the travel account"}`)}); err != nil {
 			t.Fatal(err)
