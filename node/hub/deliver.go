@@ -192,6 +192,12 @@ func (c *Core) acked(now time.Time, in Acked) {
 		return
 	}
 	a.box.take(l)
+	if l.lastTry.Equal(now) { // a newer connection was about to be given it in this very turn
+		c.ready.Out = slices.DeleteFunc(c.ready.Out, func(o Out) bool {
+			d, ok := o.(Deliver)
+			return ok && d.Ref == l.Ref && d.To == a.bind.Agent
+		})
+	}
 	c.receipts.add(protocol.Processed, a.bind.Agent, "", c.receiptScope(l.Ref), l.Ref)
 	c.presenceDirty = true
 	c.tell(Told{Token: in.Token, ID: in.Of, Ref: l.Ref})

@@ -53,6 +53,9 @@ func (c *Core) heard(now time.Time, bind protocol.BindBody, at protocol.HLC, gue
 	a := c.bound[id]
 	if a != nil {
 		a.dwelt(bind.Home)
+		if (bind.Forgotten || bind.RenamedTo != "") && c.serves(a) {
+			c.receipts.flush(c, now) // what it owes it says under its binding, which is a newer word than this
+		}
 	}
 	if e, ok := c.ended[id]; ok && !e.before(says) || a != nil && !a.word.before(says) {
 		return

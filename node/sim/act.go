@@ -142,6 +142,7 @@ func (w *World) revokes(by, n *node) {
 		if _, ok := p.roster().Member(n.peer); !ok || !p.roster().Issuer(by.peer) || n.out {
 			return
 		}
+		n.doomed = true
 		p.core.Step(p.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindRevoke, Token: p.expect(func(t hub.Told) { n.out = n.out || t.Refusal == nil }),
 			Body: protocol.EncodeBody(protocol.RevokeBody{Peer: n.peer, Cuts: p.cutsOf(n.peer), Reason: "revoked"})})
 	})

@@ -41,6 +41,7 @@ type node struct {
 	inMesh  bool  // it was admitted once
 	by      *node // who admitted it; nil: it founded the mesh
 	out     bool  // it was revoked: it may run, and counts no longer
+	doomed  bool  // somebody tried to
 	starts  int
 	copies  []oldCopy // of the disk, oldest first
 	past    []*Disk   // that were replaced by a copy

@@ -103,7 +103,7 @@ func (w *World) settle() {
 }
 
 // strays finds the nodes that are no members after all: they were let in by one that was revoked, or whose disk was
-// replaced by a copy that does not know of it.
+// replaced by a copy that does not know of it, or whoever revoked them died before it could say so.
 func (w *World) strays() {
 	founder := w.nodes[0].p
 	for again := founder != nil; again; {
@@ -112,7 +112,7 @@ func (w *World) strays() {
 			if n.out || !n.inMesh {
 				continue
 			}
-			if _, ok := founder.roster().Member(n.peer); !ok && (n.by.out || len(n.by.past) > 0) {
+			if m, ok := founder.roster().Member(n.peer); !ok && (n.by.out || len(n.by.past) > 0) || m.Revoked && n.doomed {
 				n.out, again = true, true
 			}
 		}
