@@ -128,6 +128,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"roles/worker/repo/header.go:parseHeader":     "FuzzParseHeader",
 	"roles/worker/keeper/usage.go:usage.add":      "FuzzUsage",
 	"node/bridge/line.go:ParseLine":               "FuzzParseLine",
+	"node/foreign/session.go:Session.Frame":       "FuzzSession",
 	"node/gossip/transport.go:readPacket":         "FuzzPacket",
 	"node/journal/search.go:Journal.Search":       "FuzzSearchWords",
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",

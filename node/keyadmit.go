@@ -129,6 +129,9 @@ func (l *loop) turnAwayInTime(s *socket, agent protocol.AgentID, judged chan str
 // another's mail.
 func (l *loop) identity(s *socket, f *asterism.Frame) (protocol.Role, keys.Key, *protocol.Refusal) {
 	old, known := l.core.Agent(f.AgentID)
+	if no := l.ownClient(f); no != nil {
+		return "", keys.Key{}, no
+	}
 	if f.Key != "" {
 		h := keys.HashOf(f.Key)
 		if s.keyed && s.key != h {
@@ -274,6 +277,7 @@ func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past ast
 	l.sockets[s.id] = s
 	l.core.Step(l.now, hub.Detach{Conn: s.id}) // it is no board any more
 	s.undecided, s.held = false, nil
+	l.guestCame(f)
 	taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
 	s.as = &hub.Attach{
 		Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: role, Client: "ws",

@@ -76,8 +76,12 @@ type loop struct {
 	pos          uint64         // last position
 }
 
-// post gives the loop a job. It waits while the loop is behind, and gives up with ctx.
+// post gives the loop a job. It waits while the loop is behind, and gives up with ctx: once it has, it takes no later job of
+// that ctx either, so that of what one socket says nothing is left out in the middle.
 func (l *loop) post(ctx context.Context, job func()) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	select {
 	case l.jobs <- job:
 		return nil

@@ -31,6 +31,7 @@ type Node struct {
 	gossip   *gossip.Gossip // nil on an outside node
 	web      *web.Server
 	bridge   *bridge.Bridge
+	abroad   *abroad
 	runner   *runner // nil without [worker] command
 	blobs    *blobs
 	pages    *pages
@@ -66,6 +67,7 @@ var _ web.Backend = (*Node)(nil)
 // mail tells adapters of an agent here that its inbox has grown.
 func (n *Node) mail(agent protocol.AgentID) {
 	n.bridge.Notify(agent)
+	n.abroad.mail(agent)
 	if n.runner != nil && protocol.FoldAgentID(n.runner.agent) == protocol.FoldAgentID(agent) {
 		notify(n.runner.wake)
 	}

@@ -13,6 +13,7 @@ import (
 
 // out lets one consequence out. What it says is durable by now.
 func (l *loop) out(o hub.Out) {
+	l.n.abroad.heard(l, o)
 	switch o := o.(type) {
 	case hub.Deliver:
 		l.deliver(o)
@@ -251,6 +252,9 @@ func (l *loop) repeatAck(s *socket, t hub.Told) {
 			s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: asterism.KindDelivered, From: m.Envelope.To}))
 		case protocol.Processed:
 			s.conn.Send(l.enc.AckProcessed(l.now, m.Envelope.From, asterism.Processed{From: asterism.Sender{ID: m.Envelope.To}, For: t.ID}))
+		}
+		if l.core.WantsTiers(s.id) && tier.Tier != hub.Given && tier.Tier != hub.Kept && tier.Tier != protocol.Handed {
+			s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: string(tier.Tier), From: m.Envelope.To, Reason: tier.Reason}))
 		}
 	}
 }

@@ -65,6 +65,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := n.openLoop(); err != nil {
 		return err
 	}
+	if err := n.openAbroad(); err != nil {
+		return err
+	}
 	board, err := n.openBoard()
 	if err != nil {
 		return err
@@ -282,6 +285,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 		add("gossip", n.gossip.Run)
 	}
 	add("bridge", n.bridge.Run)
+	add("boards", n.abroad.run)
 	add("health", n.sampleHealth)
 	add("state document", n.watchState)
 	add("attachments", n.sweeping)

@@ -17,6 +17,9 @@ func (n *Node) Status(ctx context.Context) (st api.Status, err error) {
 	if err != nil {
 		return st, err
 	}
+	if st.Boards, err = n.Boards(ctx); err != nil {
+		return st, err
+	}
 	st.Journal, err = n.store.Digest()
 	return st, err
 }

@@ -36,7 +36,7 @@ func (n *Node) message(m *journal.Message) api.Message {
 	}
 	out.Tiers = append(out.Tiers, api.TierAt{Tier: protocol.Logged, At: m.Wall, By: m.Log.Peer})
 	for _, t := range m.Tiers {
-		if t.Tier != hub.Given && t.Tier != hub.Kept {
+		if t.Tier != hub.Given && t.Tier != hub.Kept && t.Tier != protocol.Handed {
 			out.Tiers = addTier(out.Tiers, api.TierAt{Tier: t.Tier, At: t.Wall, By: t.By, Agent: t.Agent, Reason: t.Reason})
 		}
 	}

@@ -17,6 +17,10 @@ const (
 	Refused Tier = "refused"
 )
 
+// Handed is no tier but a node's note to itself: another board has the message, so its inbox row here is done, and nobody is
+// said to have processed it.
+const Handed Tier = "handed"
+
 // TierOrder is the order in which tiers are printed.
 var TierOrder = []Tier{Logged, Replicated, Persisted, Processed}
 

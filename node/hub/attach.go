@@ -26,6 +26,10 @@ func (c *Core) attach(now time.Time, in Attach) {
 		return
 	}
 	a := c.find(in.Agent)
+	if r := c.mixed(a, in.Client); r != nil {
+		c.tell(Told{Token: in.Token, Refusal: r})
+		return
+	}
 	if a == nil || a.hearsay {
 		a = c.bindHere(now, in.Agent, in.Name, in.Role, in.Client)
 	}

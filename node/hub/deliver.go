@@ -20,7 +20,9 @@ func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envel
 	own.To = a.bind.Agent // it may have had another name
 	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
-	c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)
+	if a.client != ClientBoard { // that board says when its agent has it
+		c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)
+	}
 	delete(c.pending, ref) // it may have been on its way to another home
 	c.presenceDirty = true
 	for _, id := range a.conns {

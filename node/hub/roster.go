@@ -91,6 +91,8 @@ func wakeWords(a *agent, conns map[ConnID]*conn) string {
 			return "its runner"
 		case "files":
 			return "its inbox file"
+		case ClientBoard:
+			return "its own board"
 		}
 	}
 	return "nothing: it reads its inbox"

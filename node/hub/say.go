@@ -18,6 +18,10 @@ func (c *Core) say(now time.Time, in Say) {
 		c.refuse(in, &env, r)
 		return
 	}
+	if r := c.fromAbroad(from, &in); r != nil {
+		c.refuse(in, &env, r)
+		return
+	}
 	if selection(env.Intent) {
 		env.Room = "" // people answer it at a board, wherever it was asked
 	}

@@ -66,7 +66,7 @@ func (b *Batch) empty() bool {
 // the position of its first record; positions are consecutive, follow the order of arrival here and are never given
 // twice. Records must continue their logs (Seq is the head's plus one, Prev its hash), else ErrGap.
 //
-// A nil value in Values deletes the key. Processed and Refused tiers mark the message's inbox row of that agent done.
+// A nil value in Values deletes the key. Processed, Refused and Handed tiers mark the message's inbox row of that agent done.
 //
 // ErrFull, ErrGap, ErrUnknownMessage and ErrClosed mean that nothing was written and that the journal goes on. Any
 // other error is final: whether b is on disk is unknown, every later Commit returns the same error, and the caller

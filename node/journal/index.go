@@ -133,6 +133,9 @@ func (t *transaction) putTier(p *TierPut) error {
 	if err != nil {
 		return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
 	}
+	if p.Tier == protocol.Handed {
+		return t.c.exec("UPDATE inbox SET state=1 WHERE key=? AND pos=? AND state=0", key, pos)
+	}
 	if p.Tier != protocol.Processed && p.Tier != protocol.Refused {
 		return nil
 	}

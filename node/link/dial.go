@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -58,8 +59,9 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // RefusedError is a server's answer that was no upgrade.
 type RefusedError struct {
-	Status int
-	Body   string // its beginning
+	Status     int
+	Body       string        // its beginning
+	RetryAfter time.Duration // what it asks for; 0: nothing, or no number of seconds
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("the server answered %d", e.Status) }
@@ -92,7 +94,8 @@ func dial(ctx context.Context, url string, header http.Header, opt Options, conn
 	if err != nil {
 		if resp != nil {
 			body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-			return nil, fmt.Errorf("dial: %w", &RefusedError{resp.StatusCode, string(body)})
+			seconds, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31)
+			return nil, fmt.Errorf("dial: %w", &RefusedError{resp.StatusCode, string(body), time.Duration(seconds) * time.Second})
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}

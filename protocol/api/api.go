@@ -53,6 +53,7 @@ type Status struct {
 	Goroutines    int              `json:"goroutines"`
 	ResidentBytes int64            `json:"residentBytes"`
 	Warnings      []string         `json:"warnings,omitempty"`
+	Boards        []Board          `json:"boards,omitempty"` // other boards that this node has joined
 }
 
 // Main says who is main and since which term.

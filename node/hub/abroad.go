@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// ClientBoard binds agents of a board that is not ours and that this node has joined. They are reached and speak through
+// that board alone, in an outside role: what is said there widens no right here.
+const ClientBoard = "board"
+
+// Abroad says how far a message for an agent of another board got there: that board's word, passed on as such.
+type Abroad struct {
+	Agent  protocol.AgentID
+	Ref    Ref
+	Tier   protocol.Tier // empty: an adapter there has read it
+	Reason string        // of Refused
+}
+
+func (Abroad) isInput() {}
+
+// IsAbroad says whether an agent is of another board that this node has joined.
+func (c *Core) IsAbroad(id protocol.AgentID) bool { return ofBoard(c.find(id), c.self) }
+
+func ofBoard(a *agent, self protocol.PeerID) bool {
+	return a != nil && a.client == ClientBoard && a.bind.Home == self
+}
+
+// mixed keeps agents of other boards and our own apart, whatever they are called: neither takes the other's name.
+func (c *Core) mixed(a *agent, client string) *protocol.Refusal {
+	if a == nil || a.bind.Home != c.self || (a.client == ClientBoard) == (client == ClientBoard) {
+		return nil
+	}
+	if a.client == ClientBoard {
+		return protocol.Refuse(protocol.CodeIdentityMismatch, "%q is an agent of another board", "choose another id", string(a.bind.Agent))
+	}
+	return protocol.Refuse(protocol.CodeIdentityMismatch, "%q is an agent of this node", "", string(a.bind.Agent))
+}
+
+// fromAbroad lets an agent of another board speak through that board alone, and never as an agent of ours.
+func (c *Core) fromAbroad(from *agent, in *Say) *protocol.Refusal {
+	if in.As == "" {
+		return nil
+	}
+	if from == nil && in.BindAs == ClientBoard {
+		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "", string(in.As))
+	}
+	return c.mixed(from, in.BindAs)
+}
+
+// abroad notes what another board says of a message. That it was taken there, by the recipient's adapter or its hub's disk,
+// ends this node's part: the message is not kept for a word of the agent itself, which may come or not.
+func (c *Core) abroad(now time.Time, in Abroad) {
+	a := c.home(in.Agent)
+	if !ofBoard(a, c.self) {
+		return
+	}
+	l := a.box.byRef[in.Ref]
+	scope := c.receiptScope(in.Ref)
+	switch {
+	case in.Tier == "" && l != nil && !l.Given:
+		l.Given = true
+		c.delivered(in.Ref, a.bind.Agent)
+	case in.Tier == protocol.Persisted && l != nil:
+		a.box.take(l)
+		c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, in.Ref)
+		c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: in.Ref, Tier: protocol.Handed, Agent: a.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
+		c.adapterHas(in.Ref, a.bind.Agent)
+	case in.Tier == protocol.Processed:
+		if l != nil {
+			a.box.take(l)
+		}
+		c.receipts.add(protocol.Processed, a.bind.Agent, "", scope, in.Ref)
+	case in.Tier == protocol.Refused && l != nil:
+		a.box.take(l)
+		c.receipts.add(protocol.Refused, a.bind.Agent, in.Reason, scope, in.Ref)
+	default:
+		return
+	}
+	c.presenceDirty = true
+}

@@ -1,0 +1,195 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aster-mesh/aster/node/foreign"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/link"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+)
+
+// visit is one connection of a seat.
+type visit struct {
+	s    *seat
+	conn *link.Conn
+
+	// Owned by the read loop.
+	session  *foreign.Session
+	accepted time.Time // zero: not yet
+	rejected *foreign.Rejected
+
+	// Owned by send.
+	sent map[protocol.AgentID]uint64 // up to which position each inbox was looked at, by folded id
+
+	waits atomic.Bool // a second look at all inboxes is due
+}
+
+// say sends a frame; a connection that is ending takes none, and what mattered is sent again on the next.
+func (v *visit) say(frame []byte) { v.conn.Send(frame) }
+
+// message takes one frame of the board. It runs in the read loop.
+func (v *visit) message(data []byte, _ bool) {
+	f, no := decodeForeign(data)
+	if no != nil {
+		v.s.b.n.log.Debug("frame of a board not read", "part", "board", "board", v.s.b.name(), "err", no)
+		return
+	}
+	l := v.s.b.n.loop
+	for _, e := range v.session.Frame(&f) {
+		switch e := e.(type) {
+		case foreign.Accepted:
+			if v.accepted.IsZero() {
+				v.accepted = time.Now()
+			}
+			v.s.joined(v, e.As, e.Role)
+			v.owed()
+			v.secondLook(0) // what was sent before and not settled is sent again, under the same id
+		case foreign.Rejected:
+			v.rejected = &e
+		case foreign.Roster:
+			_ = l.post(v.s.b.n.ctx, func() { l.boardRoster(v, e) })
+		case foreign.Greet:
+			v.greet(e.To)
+		case foreign.Message:
+			v.take(&e)
+		case foreign.Passed:
+			v.say(foreign.Acknowledge(e.Ack, e.From, false, time.Now(), string(newID())))
+		case foreign.Settled:
+			_ = l.post(v.s.b.n.ctx, func() { l.settledAbroad(v.s, e) })
+		case foreign.Later:
+			v.secondLook(protocol.RedeliverEvery)
+		}
+	}
+}
+
+func (v *visit) greet(main protocol.AgentID) {
+	v.s.mu.Lock()
+	v.s.greeted = main
+	v.s.mu.Unlock()
+	v.say(foreign.Greeting(v.session.As(), string(v.s.agent), main, time.Now(), string(newID())))
+}
+
+// take brings a message of the board into our agent's inbox. It is acknowledged once it is durable there; a repeat is
+// acknowledged again. What may not enter is answered, so that nobody waits for it; what finds no room is left with the
+// board, which gives it again.
+func (v *visit) take(m *foreign.Message) {
+	s, n := v.s, v.s.b.n
+	from, ok := s.b.here(m.From)
+	if foreign.Guest(m.From) {
+		v.refuse(m, protocol.Refuse(protocol.CodeNotAllowed, "%q is a guest of another board", "speak from your own board", protocol.CutText(string(m.From), 100)))
+		return
+	}
+	if !ok {
+		v.refuse(m, protocol.Refuse(protocol.CodeTooMany, "this board has shown more than %d agents", "", farNamesMax))
+		return
+	}
+	f := m.Frame
+	if f.RoomID != "" { // our agent is in no room there; it is told where the word was said
+		f.ChannelID, f.RoomID = "room:"+protocol.CutText(f.RoomID, 200), ""
+	}
+	env, no := f.Envelope(asterism.Sender{ID: from, Source: protocol.SourceAgent}, newID())
+	if no == nil && n.full() != nil {
+		return
+	}
+	if no == nil {
+		if err := n.spill(n.ctx, &env); err != nil && !errors.As(err, &no) {
+			n.log.Error("large value not kept", "part", "board", "err", err)
+			return
+		}
+	}
+	if no != nil {
+		v.refuse(m, no)
+		return
+	}
+	l := n.loop
+	_ = l.post(n.ctx, func() {
+		env.To = l.core.Now(s.agent)
+		if no := l.appears(s.b, from, m.Name); no != nil {
+			v.refuse(m, no)
+			return
+		}
+		token := l.expect(func(t hub.Told) {
+			switch {
+			case t.Refusal == nil:
+				v.acknowledge(m)
+			case t.Refusal.Code != protocol.CodeInboxFull && t.Refusal.Code != protocol.CodeDiskFull:
+				v.refuse(m, t.Refusal)
+			}
+		})
+		l.core.Step(l.now, l.said(hub.Say{As: from, Env: env, Token: token, BindAs: hub.ClientBoard}))
+	})
+}
+
+func (v *visit) acknowledge(m *foreign.Message) {
+	for _, id := range m.Acks {
+		v.say(foreign.Acknowledge(id, m.From, false, time.Now(), string(newID())))
+	}
+}
+
+// refuse says that a message was not taken, then acknowledges it: on one connection the answer comes first.
+func (v *visit) refuse(m *foreign.Message, no *protocol.Refusal) {
+	of := protocol.MsgID("")
+	if len(m.Acks) > 0 {
+		of = m.Acks[0]
+	}
+	v.say(foreign.Refuse(of, m.From, no, time.Now(), string(newID())))
+	v.acknowledge(m)
+}
+
+// secondLook has all inboxes looked at from their beginning.
+func (v *visit) secondLook(after time.Duration) {
+	if !v.waits.CompareAndSwap(false, true) {
+		return
+	}
+	if after == 0 {
+		notify(v.s.wake)
+		return
+	}
+	v.s.b.n.later(after, func() { notify(v.s.wake) })
+}
+
+// queueBytesMax is how much may wait for a slow board before more is read from the store.
+const queueBytesMax = 1 << 20
+
+// send sends what waits for the board's agents until the connection ends.
+func (v *visit) send(ctx context.Context) {
+	for {
+		select {
+		case <-v.conn.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-v.s.wake:
+		}
+		if v.s.present() != v {
+			continue
+		}
+		present := map[protocol.AgentID]bool{}
+		b := v.s.b
+		if err := b.n.loop.call(ctx, func() {
+			for id := range b.conns {
+				present[protocol.FoldAgentID(id)] = true
+			}
+		}); err != nil {
+			return
+		}
+		look := v.s.looks()
+		if v.waits.CompareAndSwap(true, false) {
+			clear(v.sent)
+			for id := range present {
+				look[id] = true
+			}
+		}
+		for id := range look {
+			there, ok := b.there(id)
+			if ok && (present[id] || there == foreign.Person) && !v.sendTo(ctx, id, there) {
+				return
+			}
+		}
+	}
+}
