@@ -130,6 +130,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/bridge/line.go:ParseLine":               "FuzzParseLine",
 	"node/foreign/session.go:Session.Frame":       "FuzzSession",
 	"node/gossip/transport.go:readPacket":         "FuzzPacket",
+	"node/journal/frame.go:readBatch":             "FuzzReadBatch",
 	"node/journal/search.go:Journal.Search":       "FuzzSearchWords",
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",
 	"node/mesh/hello.go:decodeHello":              "FuzzHello",

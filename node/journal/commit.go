@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -52,19 +51,14 @@ type Batch struct {
 	Values  map[string][]byte
 }
 
-// voids says whether b holds words that do not count. They are filed in the same commit as what waits before them, so that
-// no crash makes Open take them for words that were not filed yet.
-func (b *Batch) voids() bool {
-	return slices.ContainsFunc(b.Entries, func(e Entry) bool { return e.Void })
-}
-
 func (b *Batch) empty() bool {
 	return len(b.Entries) == 0 && len(b.Inbox) == 0 && len(b.Tiers) == 0 && len(b.Renames) == 0 && len(b.Left) == 0 && len(b.Values) == 0
 }
 
-// Commit writes b in one transaction with one sync. When it returns nil, all of b is on stable storage, and first is
+// Commit makes b durable with one write and one sync. When it returns nil, all of b is on stable storage, and first is
 // the position of its first record; positions are consecutive, follow the order of arrival here and are never given
-// twice. Records must continue their logs (Seq is the head's plus one, Prev its hash), else ErrGap.
+// twice. Records must continue their logs (Seq is the head's plus one, Prev its hash), else ErrGap. b belongs to the
+// journal afterwards.
 //
 // A nil value in Values deletes the key. Processed, Refused and Handed tiers mark the message's inbox row of that agent done.
 //
@@ -77,225 +71,207 @@ func (b *Batch) empty() bool {
 func (j *Journal) Commit(b Batch) (first uint64, err error) {
 	j.wmu.Lock()
 	defer j.wmu.Unlock()
-	switch {
-	case j.closed.Load():
+	if j.closed.Load() {
 		return 0, ErrClosed
-	case j.failed != nil:
-		return 0, j.failed
+	}
+	if err := j.failure(); err != nil {
+		return 0, err
 	}
 	if b.empty() {
 		return j.next, nil
 	}
-	t := &transaction{j: j, c: j.writer, next: j.next, logs: map[protocol.LogID]*logState{}, later: !b.voids()}
-	if err := t.plan(&b); err != nil {
+	c, err := j.plan(&b)
+	if err != nil {
 		return 0, err
 	}
 	if err := j.room(&b); err != nil {
 		if !errors.Is(err, ErrFull) {
-			j.failed = err
+			j.fail(err)
 		}
 		return 0, err
 	}
-	err = inTransaction(j.writer, func() error { return t.write(&b) })
-	switch {
-	case err == nil:
-		first = j.next
-		j.install(t)
-		if err := j.boundWAL(); err != nil {
-			j.failed = err // b is safe, what follows is not
+	if err := j.keep(c); err != nil {
+		if errors.Is(err, ErrFull) {
+			j.log.Warn("no room for a commit", "err", err)
+			return 0, err
 		}
-		return first, nil
-	case errors.Is(err, ErrUnknownMessage) && j.writer.db.GetAutocommit():
-		return 0, err
-	case isFull(err) && j.writer.db.GetAutocommit():
-		j.log.Warn("no room for a commit", "err", err)
-		return 0, fmt.Errorf("%w: %w", ErrFull, err)
+		return 0, j.fail(fmt.Errorf("commit: %w", err))
 	}
-	j.suspect(err)
-	j.failed = fmt.Errorf("commit: %w", err)
-	return 0, j.failed
-}
-
-// install makes a committed transaction visible to queries.
-func (j *Journal) install(t *transaction) {
-	j.mu.Lock()
-	for id, l := range t.logs {
-		j.logs[id], j.rows[l.row] = l, l
-	}
-	j.count += t.next - j.next
-	j.mu.Unlock()
-	j.next = t.next
-	j.last.Store(t.next - 1)
-	for _, r := range t.earlyAdded {
-		j.early[r] = true
-	}
-	for _, r := range t.earlyGone {
-		delete(j.early, r)
-	}
-	if t.filedAll {
-		j.unfiled = nil
-	}
-	j.unfiled = append(j.unfiled, t.unfiled...)
-	for _, s := range t.settled {
-		if i, ok := unfiledAt(j.unfiled, s.pos); ok {
-			j.unfiled[i].settle(s.tier)
-		}
-	}
-	for ref, at := range t.fresh {
-		j.places.put(ref, at)
-	}
-	j.unmeasured += t.bytes
+	j.settleUsed()
 	select {
 	case j.grew <- struct{}{}:
 	default:
 	}
+	return c.first, nil
 }
 
-// transaction is one Commit under way. What it learns reaches the Journal only when it is committed.
-type transaction struct {
-	j     *Journal
-	c     *conn
-	next  uint64
-	logs  map[protocol.LogID]*logState // touched logs as they will be
-	bytes int64
-
-	fresh map[msgRef]place // messages of this transaction
-
-	later    bool      // messages are filed later
-	unfiled  []filing  // those of this transaction
-	filedAll bool      // what waited before it is filed by it
-	settled  []settled // tiers of messages that wait
-
-	earlyAdded, earlyGone []msgRef
+// keep makes a commit durable and lets queries see it.
+func (j *Journal) keep(c *accepted) error {
+	if j.behind() { // whoever commits faster than the database is filled waits for it
+		if err := j.fill(true); err != nil {
+			return err
+		}
+		if j.behind() {
+			return fmt.Errorf("%w: there is no room in the database", ErrFull)
+		}
+	}
+	text := func(id protocol.LogID) string { return c.logs[id].text }
+	half, err := j.ahead.put(&c.b, text, j.freeHalf)
+	if errors.Is(err, errBehind) {
+		if err = j.fill(true); err == nil {
+			half, err = j.ahead.put(&c.b, text, j.freeHalf)
+		}
+	}
+	switch {
+	case err == nil:
+		c.half = half
+		j.accept(c)
+		return nil
+	case errors.Is(err, errLarge):
+		return j.fillWith(c)
+	case errors.Is(err, errBehind):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }
 
-// plan checks that the records continue their logs, before anything is written.
-func (t *transaction) plan(b *Batch) error {
+// accepted is a commit that is durable and not in the database yet.
+type accepted struct {
+	number uint64
+	first  uint64 // position of its first record
+	b      Batch
+	logs   map[protocol.LogID]*planned // what it touches, as it will be
+	row    int64                       // the next free one
+	bytes  int64                       // about, in the database
+	half   int                         // of ahead; -1: in neither
+	says   []said                      // its messages
+}
+
+// said is a message that is not filed yet.
+type said struct {
+	id  protocol.Digest // its identity
+	log protocol.LogID
+	seq uint64
+	pos uint64
+	env *protocol.Envelope
+}
+
+// planned is a log as a commit will leave it.
+type planned struct {
+	logState
+	entries []int // of the batch, in order of seq
+}
+
+// plan checks that b can be written, before anything is.
+func (j *Journal) plan(b *Batch) (*accepted, error) {
+	c := &accepted{number: j.ahead.next, first: j.next, b: *b, logs: map[protocol.LogID]*planned{}, row: j.nextRow}
 	for i := range b.Entries {
 		e := &b.Entries[i]
-		l := t.log(e.Record.Log)
+		l := c.log(j, e.Record.Log)
 		if e.Record.Seq != l.seq+1 || e.Record.Prev != l.hash {
-			return fmt.Errorf("%w: %s has seq %d, the record is seq %d", ErrGap, l.text, l.seq, e.Record.Seq)
+			return nil, fmt.Errorf("%w: %s has seq %d, the record is seq %d", ErrGap, l.text, l.seq, e.Record.Seq)
 		}
 		if e.Hash == (protocol.Hash{}) {
 			e.Hash = e.Record.Hash()
 		}
-		l.seq, l.hash = e.Record.Seq, e.Hash
-		t.bytes += int64(len(e.Record.Body)) + 512 // with its rows and index entries
-	}
-	t.bytes += int64(len(b.Inbox)+len(b.Tiers)) * 256
-	for k, v := range b.Values {
-		t.bytes += int64(len(k) + len(v))
-	}
-	return nil
-}
-
-// log returns this transaction's own state of a log; row 0 means that it has no row yet.
-func (t *transaction) log(id protocol.LogID) *logState {
-	if l := t.logs[id]; l != nil {
-		return l
-	}
-	t.j.mu.RLock()
-	held := t.j.logs[id]
-	t.j.mu.RUnlock()
-	l := &logState{id: id}
-	if held != nil {
-		*l = *held
-	} else {
-		l.text = id.String()
-	}
-	t.logs[id] = l
-	return l
-}
-
-func (t *transaction) write(b *Batch) error {
-	if len(t.j.unfiled) >= fileAt || !t.later {
-		if err := t.fileAll(); err != nil {
-			return err
+		l.seq, l.hash, l.entries = e.Record.Seq, e.Hash, append(l.entries, i)
+		c.bytes += int64(len(e.Record.Body)) + 512 // with its rows and index entries
+		if e.Record.Kind != protocol.KindMessage || e.Void {
+			continue
 		}
-	}
-	for _, l := range t.logs {
-		if err := t.putHead(l); err != nil {
-			return err
+		if e.Envelope == nil {
+			if e.Envelope = decode(e.Record.Body); e.Envelope == nil {
+				continue
+			}
 		}
-	}
-	for _, agent := range b.Left {
-		if err := t.leaveInbox(agent); err != nil {
-			return err
-		}
-	}
-	for i := range b.Entries {
-		if err := t.putRecord(&b.Entries[i]); err != nil {
-			return err
-		}
+		c.says = append(c.says, said{e.Envelope.Identity(), l.id, e.Record.Seq, c.first + uint64(i), e.Envelope})
 	}
 	for i := range b.Inbox {
-		if err := t.putInbox(&b.Inbox[i]); err != nil {
-			return err
+		p := &b.Inbox[i]
+		if ok, err := j.holds(c, p); err != nil || !ok {
+			if err == nil {
+				err = fmt.Errorf("%w: %s seq %d for %s", ErrUnknownMessage, p.Log, p.Seq, p.Agent)
+			}
+			return nil, err
 		}
 	}
 	for i := range b.Tiers {
-		if err := t.putTier(&b.Tiers[i]); err != nil {
-			return err
-		}
+		c.log(j, b.Tiers[i].Log)
 	}
-	for i := range b.Renames {
-		if err := t.renameInbox(&b.Renames[i]); err != nil {
-			return err
-		}
-	}
+	c.bytes += int64(len(b.Inbox)+len(b.Tiers)) * 256
 	for k, v := range b.Values {
-		var err error
-		if v == nil {
-			err = t.c.exec("DELETE FROM vals WHERE key=?", k)
-		} else {
-			err = t.c.exec("INSERT INTO vals VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value", k, v)
-		}
-		if err != nil {
-			return fmt.Errorf("value %q: %w", k, err)
-		}
+		c.bytes += int64(len(k) + len(v))
 	}
-	return nil
+	return c, nil
 }
 
-// putHead writes the head that the log will have, making the log's row when it has none.
-func (t *transaction) putHead(l *logState) error {
-	if l.row != 0 {
-		return t.c.exec("UPDATE logs SET seq=?, hash=? WHERE id=?", l.seq, l.hash[:], l.row)
+// log returns the commit's own state of a log, giving it a row when it has none.
+func (c *accepted) log(j *Journal, id protocol.LogID) *planned {
+	if l := c.logs[id]; l != nil {
+		return l
 	}
-	if err := t.c.exec("INSERT INTO logs(name, seq, hash) VALUES(?, ?, ?)", l.text, l.seq, l.hash[:]); err != nil {
-		return fmt.Errorf("log %s: %w", l.text, err)
+	l := &planned{}
+	if held := j.logOf(id); held != nil {
+		l.logState = *held
+	} else {
+		l.logState = logState{row: c.row, id: id, text: id.String()}
+		c.row++
 	}
-	l.row = t.c.db.LastInsertRowID()
-	// A reader may meet the row as soon as the transaction is committed, which is before install. Left there by a
-	// transaction that is rolled back it does no harm: whoever gets the row next writes over it.
-	t.j.mu.Lock()
-	t.j.rows[l.row] = &logState{row: l.row, id: l.id, text: l.text}
-	t.j.mu.Unlock()
-	return nil
+	c.logs[id] = l
+	return l
 }
 
-func (t *transaction) putRecord(e *Entry) error {
-	r, l, pos := &e.Record, t.logs[e.Record.Log], t.next
-	err := t.c.exec("INSERT INTO records(pos, log, seq, prev, hash, at, wall, kind, sig, body) VALUES(?,?,?,?,?,?,?,?,?,?)",
-		pos, l.row, r.Seq, r.Prev[:], e.Hash[:], uint64(r.At), r.Wall, string(r.Kind), packSig(r.Sig), orEmpty(r.Body))
+// holds says whether the message of an inbox row is in the batch or here already.
+func (j *Journal) holds(c *accepted, p *InboxPut) (bool, error) {
+	l := c.log(j, p.Log)
+	if p.Seq == 0 || p.Seq > l.seq {
+		return false, nil
+	}
+	if old := l.seq - uint64(len(l.entries)); p.Seq > old {
+		return c.b.Entries[l.entries[p.Seq-old-1]].Record.Kind == protocol.KindMessage, nil
+	}
+	var n int64
+	err := j.read(func(r *conn) (err error) {
+		n, err = r.number("SELECT count(*) FROM records WHERE log=? AND seq=? AND kind='msg'", l.row, p.Seq)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("record %s seq %d: %w", l.text, r.Seq, err)
+		return false, fmt.Errorf("inbox of %s: %w", p.Agent, err)
 	}
-	t.next++
-	if r.Kind != protocol.KindMessage {
-		return nil
+	return n > 0, nil
+}
+
+// accept lets queries see a commit that is durable.
+func (j *Journal) accept(c *accepted) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for id, l := range c.logs {
+		state := l.logState
+		j.logs[id], j.rows[l.row] = &state, &state
 	}
-	if e.Void {
-		return t.fileVoid(pos, r)
+	j.count += uint64(len(c.b.Entries))
+	j.next += uint64(len(c.b.Entries))
+	j.nextRow = c.row
+	j.last.Store(j.next - 1)
+	j.unmeasured += c.bytes
+	if c.half < 0 {
+		return
 	}
-	env := e.Envelope
-	if env == nil {
-		if env = decode(r.Body); env == nil {
-			return nil
-		}
+	for i := range c.says {
+		j.heard(&c.says[i])
 	}
-	return t.putMessage(pos, l, r, env)
+	j.unfiled = append(j.unfiled, c)
+	j.waits.Store(true)
+	j.inHalf[c.half]++
+	j.unfiledRecords.Add(int64(len(c.b.Entries)))
+	j.unfiledBytes += c.bytes
+}
+
+// heard notes a message that the database does not have yet. Called with mu held, or before Open returns.
+func (j *Journal) heard(s *said) {
+	if _, earlier := j.unfiledSaid[s.id]; !earlier {
+		j.unfiledSaid[s.id] = *s
+	}
 }
 
 // decode returns the envelope in a body, nil when it is none.

@@ -269,7 +269,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 func TestANewerStoreIsRefusedByName(t *testing.T) {
 	dir := tempDir(t)
 	j := open(t, dir, Options{})
-	if err := j.writer.db.Exec("PRAGMA user_version=2"); err != nil {
+	if err := j.writer.db.Exec("PRAGMA user_version=3"); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -298,52 +298,5 @@ func TestOddDirectoriesWork(t *testing.T) {
 			t.Errorf("%q: no write-ahead log beside the database: %v", name, err)
 		}
 		j.Close()
-	}
-}
-
-// TestMessagesAreFiledAfterACrash: what was committed and not filed is found again, with what receipts said of it.
-func TestMessagesAreFiledAfterACrash(t *testing.T) {
-	dir := tempDir(t)
-	j := open(t, dir, Options{})
-	a := newAuthor(1, 1)
-	for i := range 3 {
-		e := a.say(note(i))
-		b := Batch{Entries: []Entry{e}}
-		if i == 1 {
-			b.Tiers = []TierPut{{Log: e.Record.Log, Seq: e.Record.Seq, Tier: protocol.Processed, Agent: "b"}}
-		}
-		commit(t, j, b)
-	}
-	if len(j.unfiled) != 3 {
-		t.Fatalf("%d messages wait, want 3", len(j.unfiled))
-	}
-	copyTo := tempDir(t) // as a crash leaves it
-	for _, name := range []string{"journal.db", "journal.db-wal"} {
-		raw, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil {
-			err = os.MkdirAll(copyTo, 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(copyTo, name), raw, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	again := open(t, copyTo, Options{})
-	for _, x := range []*Journal{j, again} {
-		got, err := x.Messages(Query{})
-		if err != nil || len(got) != 3 {
-			t.Fatalf("messages: got %d, %v, want 3", len(got), err)
-		}
-		out, err := x.Outbox(got[0].Envelope.From, false, 0)
-		if err != nil || len(out) != 2 {
-			t.Errorf("outbox: got %d, %v, want the 2 that are not processed", len(out), err)
-		}
-		for _, m := range got {
-			if row, ok, err := x.Identity(m.Envelope.Identity()); err != nil || !ok || row.Pos != m.Pos {
-				t.Errorf("identity of %d: got %v, %v, %v", m.Pos, row.Pos, ok, err)
-			}
-		}
 	}
 }

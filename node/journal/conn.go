@@ -51,6 +51,16 @@ func openConn(path, vfsName string, setup ...string) (*conn, error) {
 	return c, nil
 }
 
+// openReader opens a connection for queries.
+func (j *Journal) openReader() (*conn, error) {
+	c, err := openConn(j.dbPath(), j.opts.VFS, "PRAGMA cache_size=-1024", "PRAGMA temp_store=MEMORY",
+		"PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
+	if err != nil {
+		return nil, fmt.Errorf("open a reader: %w", err)
+	}
+	return c, nil
+}
+
 func (c *conn) close() error {
 	if c == nil {
 		return nil

@@ -98,18 +98,18 @@ func (j *Journal) Damaged() ([]Lost, error) {
 // the records need not be verified before. A range should come whole: of neighbours only the last one's hash may be
 // known. Errors are those of Commit.
 func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
-	j.wmu.Lock()
-	defer j.wmu.Unlock()
-	switch {
-	case j.closed.Load():
+	j.fmu.Lock()
+	defer j.fmu.Unlock()
+	if j.closed.Load() {
 		return 0, ErrClosed
-	case j.failed != nil:
-		return 0, j.failed
 	}
-	if err := j.fileNow(); err != nil { // what waits would else be filed twice
+	if err := j.fillLocked(true); err != nil {
 		return 0, err
 	}
-	t := &transaction{j: j, c: j.writer}
+	if j.held != nil {
+		return 0, fmt.Errorf("%w: there is no room in the database", ErrFull)
+	}
+	t := j.transaction()
 	var mended []int64
 	err = inTransaction(j.writer, func() error {
 		for i := len(rs) - 1; i >= 0; i-- { // each says what hash the one before it has
@@ -121,14 +121,13 @@ func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 				mended = append(mended, pos)
 			}
 		}
-		return nil
+		return t.flush()
 	})
 	if err != nil && isFull(err) && j.writer.db.GetAutocommit() {
 		return 0, fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if err != nil {
-		j.failed = fmt.Errorf("repair: %w", j.suspect(err))
-		return 0, j.failed
+		return 0, j.fail(fmt.Errorf("repair: %w", j.suspect(err)))
 	}
 	j.mu.Lock()
 	for _, pos := range mended {
@@ -179,8 +178,10 @@ func (t *transaction) repair(r *protocol.Record) (int64, error) {
 	}
 	filed, err := c.number("SELECT count(*) FROM msgs WHERE pos=?", old.Pos)
 	if env := decode(r.Body); err == nil && filed == 0 && env != nil {
-		if err = t.putMessage(old.Pos, l, r, env); err == nil {
-			err = t.settleByTiers(old.Pos, msgRef{l.row, r.Seq})
+		ref := msgRef{l.row, r.Seq}
+		t.putMessage(old.Pos, ref, r, env)
+		if err = t.file(t.filings); err == nil {
+			t.filings, err = nil, t.settleByTiers(old.Pos, ref)
 		}
 	}
 	return int64(old.Pos), err

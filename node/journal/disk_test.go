@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
@@ -84,6 +85,45 @@ func (d *disk) heal() {
 	d.mu.Lock()
 	d.fullAt = 0
 	d.mu.Unlock()
+}
+
+// openAhead is the same for the files that commits go to first.
+func (d *disk) openAhead(path string) (aheadFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	return &aheadOnDisk{f, d}, err
+}
+
+type aheadOnDisk struct {
+	*os.File
+	d *disk
+}
+
+func (f *aheadOnDisk) WriteAt(p []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if !f.d.step(f.Name(), off, p) {
+		return 0, sqlite3.IOERR_WRITE
+	}
+	if f.d.fullAt > 0 && f.d.steps >= f.d.fullAt {
+		f.File.WriteAt(p[:len(p)/2], off) // as far as there was room
+		return len(p) / 2, syscall.ENOSPC
+	}
+	size, err := fileSize(f.Name())
+	if err != nil {
+		panic(err)
+	}
+	old := make([]byte, max(min(int64(len(p)), size-off), 0))
+	if _, err := f.ReadAt(old, off); err != nil && err != io.EOF {
+		panic(err)
+	}
+	f.d.undo = append(f.d.undo, undo{f.Name(), off, old, size})
+	return f.File.WriteAt(p, off)
+}
+
+func (f *aheadOnDisk) Sync() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return f.d.sync(f.Name())
 }
 
 var osVFS = vfs.Find("").(vfs.VFSFilename)
@@ -166,20 +206,24 @@ func (f *diskFile) Truncate(size int64) error {
 func (f *diskFile) Sync(flags vfs.SyncFlag) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	f.d.syncs++
-	if !f.d.step(f.path, 0, nil) {
+	return f.d.sync(f.path)
+}
+
+func (d *disk) sync(path string) error {
+	d.syncs++
+	if !d.step(path, 0, nil) {
 		return sqlite3.IOERR_FSYNC
 	}
-	if f.d.syncFail > 0 && f.d.steps >= f.d.syncFail {
-		f.d.syncFail = 0
+	if d.syncFail > 0 && d.steps >= d.syncFail {
+		d.syncFail = 0
 		return sqlite3.IOERR_FSYNC
 	}
-	kept := f.d.undo[:0]
-	for _, u := range f.d.undo {
-		if u.path != f.path {
+	kept := d.undo[:0]
+	for _, u := range d.undo {
+		if u.path != path {
 			kept = append(kept, u)
 		}
 	}
-	f.d.undo = kept
+	d.undo = kept
 	return nil // the real disk may take its time: it is not the one that fails
 }

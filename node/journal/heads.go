@@ -16,7 +16,7 @@ func (j *Journal) readHeads() error {
 	c := j.writer
 	clear(j.logs)
 	clear(j.rows)
-	j.places, j.unfiled = places{}, nil
+	j.places, j.left, j.nextRow = places{}, nil, 1
 	var bad error
 	err := c.each("SELECT id, name, seq, hash FROM logs", nil, func(s *sqlite3.Stmt) bool {
 		id, err := protocol.ParseLogID(s.ColumnText(1))
@@ -27,6 +27,7 @@ func (j *Journal) readHeads() error {
 		l := &logState{row: s.ColumnInt64(0), id: id, text: s.ColumnText(1), seq: uint64(s.ColumnInt64(2))}
 		copy(l.hash[:], s.ColumnRawBlob(3))
 		j.logs[id], j.rows[l.row] = l, l
+		j.nextRow = max(j.nextRow, l.row+1)
 		return true
 	})
 	if err = errors.Join(err, bad); err != nil {
@@ -35,6 +36,7 @@ func (j *Journal) readHeads() error {
 	if _, err = c.one("SELECT value FROM meta WHERE key='store'", nil, func(s *sqlite3.Stmt) { j.storeID = s.ColumnText(0) }); err != nil {
 		return err
 	}
+	j.rowsFilled = j.nextRow - 1
 	last, err := c.number("SELECT max(pos) FROM records")
 	if err != nil {
 		return err

@@ -136,9 +136,6 @@ func (j *Journal) Outbox(from protocol.AgentID, dead bool, limit int) ([]Message
 	if dead {
 		sql = "SELECT pos FROM msgs WHERE sender=? AND state=2 ORDER BY pos LIMIT ?"
 	}
-	if err := j.filed(); err != nil {
-		return nil, fmt.Errorf("outbox of %s: %w", from, err)
-	}
 	return j.messagesBy(sql, fold(from), limit)
 }
 

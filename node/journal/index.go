@@ -12,16 +12,11 @@ import (
 // fold is the form under which agents are filed.
 func fold(id protocol.AgentID) string { return string(protocol.FoldAgentID(id)) }
 
-// putMessage files a message under what queries ask for, or has it filed later.
-func (t *transaction) putMessage(pos uint64, l *logState, r *protocol.Record, env *protocol.Envelope) error {
-	ref := msgRef{l.row, r.Seq}
+// putMessage has a message filed under what queries ask for.
+func (t *transaction) putMessage(pos uint64, ref msgRef, r *protocol.Record, env *protocol.Envelope) {
 	f := filingOf(pos, ref, r, env)
 	t.placed(ref, place{pos: pos, bytes: int64(len(r.Body)), target: f.target})
-	if t.later {
-		t.unfiled = append(t.unfiled, f)
-		return nil
-	}
-	return t.file([]filing{f})
+	t.filings = append(t.filings, f)
 }
 
 // settleByTiers settles a message of which receipts came first.
@@ -40,8 +35,8 @@ func (t *transaction) settleByTiers(pos uint64, ref msgRef) error {
 
 // settle notes at the message itself that it was processed, or refused and not processed by anybody.
 func (t *transaction) settle(pos uint64, tier protocol.Tier) error {
-	if t.waits(pos) {
-		t.settled = append(t.settled, settled{pos, tier})
+	if f := t.waits(pos); f != nil {
+		f.settle(tier)
 		return nil
 	}
 	return t.settleRow(pos, tier)
@@ -68,31 +63,50 @@ func (t *transaction) find(ref msgRef) (place, error) {
 	return p, err
 }
 
-func (t *transaction) putInbox(p *InboxPut) error {
-	ref := msgRef{t.log(p.Log).row, p.Seq}
+func (t *transaction) putInbox(ref msgRef, agent protocol.AgentID) error {
 	at, fresh := t.fresh[ref]
 	if !fresh {
 		_, err := t.c.one("SELECT pos, length(body) FROM records WHERE log=? AND seq=? AND kind='msg'", []any{ref.log, ref.seq},
 			func(s *sqlite3.Stmt) { at = place{pos: uint64(s.ColumnInt64(0)), bytes: s.ColumnInt64(1)} })
 		if err != nil {
-			return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+			return fmt.Errorf("inbox of %s: %w", agent, err)
 		}
 	}
 	if at.pos == 0 {
-		return fmt.Errorf("%w: %s seq %d for %s", ErrUnknownMessage, p.Log, p.Seq, p.Agent)
+		return fmt.Errorf("%w: inbox of %s names what is not here", ErrDamaged, agent) // plan has looked
 	}
-	key, state, reason := fold(p.Agent), stateOpen, ""
-	if !fresh || t.j.early[ref] { // else nobody has spoken of it yet
+	key, state, reason := fold(agent), stateOpen, ""
+	if !fresh || t.early(ref) || t.spoken[ref] { // else nobody has spoken of it yet
 		var err error
 		if state, reason, err = t.inboxState(ref, key); err != nil {
-			return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+			return fmt.Errorf("inbox of %s: %w", agent, err)
 		}
 	}
-	err := t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", key, at.pos, string(p.Agent), at.bytes, state, reason)
-	if err != nil {
-		return fmt.Errorf("inbox of %s: %w", p.Agent, err)
+	if row := (inboxKey{key, at.pos}); t.inbox[row] == nil {
+		t.inbox[row] = &inboxRow{agent: agent, bytes: at.bytes, state: state, reason: reason}
 	}
 	return nil
+}
+
+// inboxRow is a row of an inbox that is not written yet.
+type inboxRow struct {
+	agent   protocol.AgentID
+	bytes   int64
+	state   int
+	reason  string
+	settled bool // by a receipt of this transaction
+}
+
+// settle notes what a receipt says of it.
+func (r *inboxRow) settle(tier protocol.Tier, reason string) {
+	switch {
+	case tier == protocol.Processed && r.state != stateProcessed:
+		r.state, r.reason, r.settled = stateProcessed, "", true
+	case tier == protocol.Refused && r.state == stateOpen:
+		r.state, r.reason, r.settled = stateDead, reason, true
+	case tier == protocol.Handed && r.state == stateOpen:
+		r.state, r.settled = stateProcessed, true
+	}
 }
 
 // inboxState is what the tiers of a message say of an agent's row.
@@ -112,39 +126,41 @@ func (t *transaction) inboxState(ref msgRef, key string) (state int, reason stri
 	return state, reason, err
 }
 
-func (t *transaction) putTier(p *TierPut) error {
-	l := t.log(p.Log)
-	if l.row == 0 {
-		if err := t.putHead(l); err != nil {
-			return err
-		}
-	}
-	ref := msgRef{l.row, p.Seq}
+func (t *transaction) putTier(ref msgRef, p *TierPut) error {
 	at, err := t.find(ref)
 	if err != nil {
-		return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
+		return fmt.Errorf("tier of %s seq %d: %w", p.Log, p.Seq, err)
 	}
 	pos, key := at.pos, fold(p.Agent)
 	if key == "" {
 		key = at.target
 	}
-	err = t.c.exec("INSERT INTO tiers VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", l.row, p.Seq, key, string(p.Tier),
+	err = t.c.exec("INSERT INTO tiers VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", ref.log, p.Seq, key, string(p.Tier),
 		string(p.Agent), uint64(p.At), p.Wall, string(p.By), p.Reason)
 	if err != nil {
-		return fmt.Errorf("tier of %s seq %d: %w", l.text, p.Seq, err)
+		return fmt.Errorf("tier of %s seq %d: %w", p.Log, p.Seq, err)
 	}
 	if p.Tier == protocol.Handed {
+		if row := t.inbox[inboxKey{key, pos}]; row != nil {
+			row.settle(p.Tier, "")
+			return nil
+		}
 		return t.c.exec("UPDATE inbox SET state=1 WHERE key=? AND pos=? AND state=0", key, pos)
 	}
 	if p.Tier != protocol.Processed && p.Tier != protocol.Refused {
 		return nil
 	}
 	if pos == 0 {
-		t.earlyAdded = append(t.earlyAdded, ref)
+		t.earlyAdded[ref] = true
 		return t.c.exec("INSERT INTO tiers_early VALUES(?,?) ON CONFLICT DO NOTHING", ref.log, ref.seq)
 	}
+	t.spoken[ref] = true
 	if err := t.settle(pos, p.Tier); err != nil {
 		return err
+	}
+	if row := t.inbox[inboxKey{key, pos}]; row != nil {
+		row.settle(p.Tier, p.Reason)
+		return nil
 	}
 	if p.Tier == protocol.Processed {
 		return t.c.exec("UPDATE inbox SET state=1, reason='' WHERE key=? AND pos=? AND state<>1", key, pos)
@@ -187,6 +203,9 @@ type InboxRename struct{ From, To protocol.AgentID }
 
 func (t *transaction) renameInbox(r *InboxRename) error {
 	from, to := fold(r.From), fold(r.To)
+	if err := t.flushInbox(); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		sql  string
 		args []any

@@ -42,9 +42,6 @@ const limitDefault = 100
 // Messages returns what q selects, in order of position. Ids of agents are compared folded. A message whose record is
 // damaged is left out; Damaged lists it.
 func (j *Journal) Messages(q Query) ([]Message, error) {
-	if err := j.filed(); err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
-	}
 	if q.Limit <= 0 {
 		q.Limit = limitDefault
 	}
@@ -198,9 +195,6 @@ func (j *Journal) Message(log protocol.LogID, seq uint64) (Message, bool, error)
 // MessageByID returns the message of a sender under an id; with an empty sender the newest of anybody.
 func (j *Journal) MessageByID(from protocol.AgentID, id protocol.MsgID) (Message, bool, error) {
 	if from != "" {
-		if err := j.filed(); err != nil {
-			return Message{}, false, fmt.Errorf("message %s: %w", id, err)
-		}
 		d := protocol.IdentityOf(from, id)
 		return single(j.messagesBy("SELECT pos FROM identities WHERE id=?", d[:]))
 	}
@@ -220,9 +214,6 @@ func single(all []Message, err error) (Message, bool, error) {
 
 // byID returns the messages of any sender under a whole id, newest first.
 func (j *Journal) byID(id protocol.MsgID) ([]Message, error) {
-	if err := j.filed(); err != nil {
-		return nil, fmt.Errorf("message %s: %w", id, err)
-	}
 	all, err := j.messagesBy("SELECT pos FROM msgs WHERE short=? ORDER BY pos DESC LIMIT ?", shortKey(id), resolveMax)
 	return slices.DeleteFunc(all, func(m Message) bool { return m.Envelope.ID != id }), err
 }

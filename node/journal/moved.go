@@ -10,6 +10,9 @@ import (
 
 // leaveInbox takes what is unread out of an inbox: its agent has another home. The messages stay.
 func (t *transaction) leaveInbox(agent protocol.AgentID) error {
+	if err := t.flushInbox(); err != nil {
+		return err
+	}
 	if err := t.c.exec("DELETE FROM inbox WHERE key=? AND state=0", fold(agent)); err != nil {
 		return fmt.Errorf("inbox of %s: %w", agent, err)
 	}
@@ -25,9 +28,6 @@ type Place struct {
 
 // Addressed lists all messages here that name an agent as their target or are in its inbox here, oldest first.
 func (j *Journal) Addressed(agent protocol.AgentID) (out []Place, err error) {
-	if err := j.filed(); err != nil {
-		return nil, fmt.Errorf("mail of %s: %w", agent, err)
-	}
 	err = j.read(func(c *conn) error {
 		return c.each(`SELECT r.pos, r.log, r.seq FROM records r JOIN (
 			SELECT pos FROM msgs WHERE target=?1 UNION SELECT pos FROM inbox WHERE key=?1) m ON m.pos=r.pos ORDER BY r.pos`,
@@ -46,9 +46,6 @@ func (j *Journal) Addressed(agent protocol.AgentID) (out []Place, err error) {
 
 // Copies lists the newest messages here under one id and sender: a client may send again through another node.
 func (j *Journal) Copies(from protocol.AgentID, id protocol.MsgID) ([]Message, error) {
-	if err := j.filed(); err != nil {
-		return nil, fmt.Errorf("copies of %s: %w", id, err)
-	}
 	all, err := j.byID(id)
 	if err != nil {
 		return nil, err

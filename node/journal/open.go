@@ -99,33 +99,70 @@ type Journal struct {
 	blobBytes   atomic.Int64
 	searchBytes atomic.Int64
 	walPages    atomic.Int64  // in the write-ahead log, not yet moved into the database
+	used        atomic.Int64  // of the files that commits grow, when last counted
 	last        atomic.Uint64 // position of the last record, for those who do not want to wait for wmu
+	waits       atomic.Bool   // the database lacks commits
 	closed      atomic.Bool
 
+	unfiledRecords atomic.Int64 // of unfiled
+
 	search searchIndex
+	sieve  sieve
 
 	blobMu  sync.Mutex // held while content gets its name, is kept, or is swept
 	parts   parts
 	orphans orphans
 
-	// Guarded by wmu: the writer's connection. Held across I/O on purpose: it is the queue of writers.
+	// Guarded by wmu, which comes before fmu, which comes before mu. Held across I/O on purpose: it is the queue of those who
+	// commit.
 	wmu        sync.Mutex
-	writer     *conn
-	next       uint64          // position of the next record
-	failed     error           // the first final error; every later commit repeats it
-	places     places          // of the newest messages
-	unfiled    []filing        // by position
-	early      map[msgRef]bool // messages not here yet that receipts already speak of
-	dbBytes    int64           // of the files when last measured
+	ahead      ahead
+	next       uint64 // position of the next record
+	nextRow    int64  // of the next log
+	dbBytes    int64  // of the files when last measured
 	walFile    int64
 	unmeasured int64 // bytes of records and rows since then
 
+	// Guarded by fmu: the writer's connection. Held across I/O too: it is the queue of those who fill the database.
+	fmu        sync.Mutex
+	writer     *conn
+	held       *held           // a transaction that finds no room
+	places     places          // of the newest messages
+	early      map[msgRef]bool // messages not here yet that receipts already speak of
+	left       []filing        // messages that an earlier version left to be filed
+	rowsFilled int64           // rows of logs up to it are in the database
+
+	// Guarded by lmu: a connection for the loop's question about each message, which must not wait for pages of others.
+	lmu    sync.Mutex
+	lookup *conn
+
 	// Guarded by mu: what queries read without the database.
-	mu    sync.RWMutex
-	logs  map[protocol.LogID]*logState
-	rows  map[int64]*logState
-	bad   map[int64]bool // positions of records known to be damaged
-	count uint64
+	mu           sync.RWMutex
+	failed       error // the first final error; every later commit repeats it
+	logs         map[protocol.LogID]*logState
+	rows         map[int64]*logState
+	bad          map[int64]bool // positions of records known to be damaged
+	count        uint64
+	unfiled      []*accepted // what the database lacks, in order
+	unfiledSaid  map[protocol.Digest]said
+	unfiledBytes int64
+	inHalf       [2]int // how many of unfiled are in each file of ahead
+}
+
+// fail notes a final error, of which the first stays, and returns that.
+func (j *Journal) fail(err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed == nil {
+		j.failed = err
+	}
+	return j.failed
+}
+
+func (j *Journal) failure() error {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.failed
 }
 
 // msgRef names a message by its log's row and seq.
@@ -134,8 +171,8 @@ type msgRef struct {
 	seq uint64
 }
 
-// Open opens or makes the journal in dir (mode 0700, its files 0600). It reads the heads of the logs and no more, so
-// its time does not grow with the records. A database that cannot be opened is set aside and what is readable in it
+// Open opens or makes the journal in dir (mode 0700, its files 0600). It reads the heads of the logs and what a crash
+// kept from the database, a few thousand records at most, so its time does not grow with the records. A database that cannot be opened is set aside and what is readable in it
 // is taken over: see Recovery. It returns ErrNewer for a store of a later version, and other errors when the
 // directory cannot be used at all.
 func Open(dir string, o Options) (_ *Journal, err error) {
@@ -148,7 +185,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	j := &Journal{
 		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1),
 		search: searchIndex{wanted: make(chan struct{}, 1)},
-		dbName: storeName, readers: make(chan *conn, readersMax), early: map[msgRef]bool{},
+		dbName: storeName, readers: make(chan *conn, readersMax), early: map[msgRef]bool{}, unfiledSaid: map[protocol.Digest]said{},
 		logs: map[protocol.LogID]*logState{}, rows: map[int64]*logState{}, bad: map[int64]bool{},
 	}
 	for range readersMax {
@@ -169,8 +206,9 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 		return nil, fmt.Errorf("open journal %s: %w", dir, err)
 	}
 	if err := errors.Join(j.countBlobs(), j.measure()); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal %s: %w", dir, err), j.writer.close())
+		return nil, errors.Join(fmt.Errorf("open journal %s: %w", dir, err), j.writer.close(), j.ahead.close())
 	}
+	j.settleUsed()
 	j.openSearch()
 	return j, nil
 }
@@ -194,11 +232,11 @@ func (j *Journal) openStore() error {
 			if n := frames - int64(accepted); noop == nil && accepted >= 0 && n > 0 {
 				j.recovery.TornBytes = n * (24 + pageBytes)
 			}
-			if err = j.fileLeft(); err == nil {
+			if err = j.catchUp(); err == nil {
 				return nil
 			}
 			err = errors.Join(err, j.writer.close())
-			j.failed = nil // a rebuild begins with a writer of its own
+			j.forgetAll() // a rebuild begins with a writer of its own
 		}
 		if !isDamage(err) && !errors.Is(err, ErrDamaged) {
 			return err
@@ -249,6 +287,11 @@ func (j *Journal) openWriter() (err error) {
 		}
 	case app != applicationID:
 		return fmt.Errorf("%w: not a journal (application id %#x)", ErrDamaged, app)
+	}
+	if version == 1 { // earlier versions know nothing of ahead
+		if err := c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)); err != nil && !isFull(err) {
+			return err
+		}
 	}
 	j.writer = c
 	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
@@ -301,22 +344,42 @@ func (j *Journal) Close() error {
 	close(j.done)
 	j.wmu.Lock()
 	defer j.wmu.Unlock()
+	j.fmu.Lock()
+	defer j.fmu.Unlock()
 	err := j.search.close()
 	for range readersMax {
 		err = errors.Join(err, (<-j.readers).close())
 	}
-	if j.failed == nil {
-		err = errors.Join(err, j.fileNow())
-		return errors.Join(err, j.writer.close())
+	j.lmu.Lock()
+	err = errors.Join(err, j.lookup.close())
+	j.lookup = nil
+	j.lmu.Unlock()
+	w := j.writer
+	if j.failure() == nil {
+		if err = errors.Join(err, j.fillLocked(true)); len(j.waiting()) == 0 {
+			j.ahead.forget()
+		}
+		j.writer = nil
+		return errors.Join(err, w.close(), j.ahead.close())
 	}
-	j.writer.close() // its error is the one that Commit returned
+	j.writer = nil
+	w.close() // its error is the one that Commit returned
+	j.ahead.close()
 	return err
 }
 
-// read lends one reader's connection to f.
+// read lends one reader's connection to f, once the database has all that is committed.
 func (j *Journal) read(f func(*conn) error) error {
 	if j.closed.Load() {
 		return ErrClosed
+	}
+	if j.waits.Load() {
+		if err := j.fill(false); err != nil {
+			return err
+		}
+		if done, err := j.readHeld(f); done {
+			return err
+		}
 	}
 	select {
 	case <-j.done:
@@ -325,11 +388,8 @@ func (j *Journal) read(f func(*conn) error) error {
 		defer func() { j.readers <- c }()
 		if c == nil {
 			var err error
-			c, err = openConn(j.dbPath(), j.opts.VFS, "PRAGMA cache_size=-1024", "PRAGMA temp_store=MEMORY",
-				"PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
-			if err != nil {
-				c = nil
-				return fmt.Errorf("open a reader: %w", err)
+			if c, err = j.openReader(); err != nil {
+				return err
 			}
 		}
 		return j.suspect(f(c))

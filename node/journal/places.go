@@ -10,7 +10,7 @@ type place struct {
 // placesKept is how many of the newest messages are remembered: receipts mostly follow within a second.
 const placesKept = 4096
 
-// places remembers the newest messages. Guarded by the journal's wmu.
+// places remembers the newest messages. Guarded by the journal's fmu.
 type places struct {
 	at    map[msgRef]place
 	order []msgRef // as a ring, once it is full
@@ -41,7 +41,5 @@ func (t *transaction) placed(ref msgRef, at place) {
 	if t.fresh == nil {
 		t.fresh = map[msgRef]place{}
 	}
-	if len(t.fresh) < placesKept { // a rebuild writes a whole store in one
-		t.fresh[ref] = at
-	}
+	t.fresh[ref] = at
 }

@@ -179,11 +179,7 @@ func (j *Journal) Since(pos uint64, limit int) ([]Stored, error) {
 }
 
 // Position is the position of the newest record, 0 when there is none.
-func (j *Journal) Position() uint64 {
-	j.wmu.Lock()
-	defer j.wmu.Unlock()
-	return j.next - 1
-}
+func (j *Journal) Position() uint64 { return j.last.Load() }
 
 const recordColumns = "pos, log, seq, prev, hash, at, wall, kind, sig, body"
 
@@ -256,23 +252,33 @@ type IdentityRow struct {
 	Pos     uint64
 }
 
-// Identity returns the first message under an identity (protocol.Envelope.Identity). It waits for a Commit under way:
-// the loop, which asks for every message, is the one that commits.
+// Identity returns the first message under an identity (protocol.Envelope.Identity). It waits neither for commits nor for
+// other queries: the loop asks for every message.
 func (j *Journal) Identity(id protocol.Digest) (row IdentityRow, found bool, err error) {
-	j.wmu.Lock()
-	defer j.wmu.Unlock()
 	if j.closed.Load() {
 		return row, false, ErrClosed
 	}
+	j.mu.RLock()
+	s, waits := j.unfiledSaid[id]
+	j.mu.RUnlock() // whatever left the map since then is in the database before the next line looks there
+	if !waits && !j.sieve.perhaps(&id) {
+		return row, false, nil
+	}
+	if waits {
+		row = IdentityRow{s.env.Content(), s.log, s.seq, s.pos}
+	}
 	ok := true
-	found, err = j.writer.one("SELECT content, log, seq, pos FROM identities WHERE id=?", []any{id[:]}, func(s *sqlite3.Stmt) {
-		ok = fill(row.Content[:], s.ColumnRawBlob(0))
-		if l := j.logOfRow(s.ColumnInt64(1)); l != nil {
-			row.Log = l.id
-		} else {
-			ok = false
-		}
-		row.Seq, row.Pos = uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(3))
+	err = j.look(func(c *conn) (err error) {
+		found, err = c.one("SELECT content, log, seq, pos FROM identities WHERE id=?", []any{id[:]}, func(s *sqlite3.Stmt) {
+			ok = fill(row.Content[:], s.ColumnRawBlob(0))
+			if l := j.logOfRow(s.ColumnInt64(1)); l != nil {
+				row.Log = l.id
+			} else {
+				ok = false
+			}
+			row.Seq, row.Pos = uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(3))
+		})
+		return err
 	})
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: identity %s", ErrDamaged, id)
@@ -280,8 +286,20 @@ func (j *Journal) Identity(id protocol.Digest) (row IdentityRow, found bool, err
 	if err != nil {
 		return row, false, fmt.Errorf("identity: %w", j.suspect(err))
 	}
-	if !found {
-		row, found = j.unfiledIdentity(id)
+	return row, found || waits, nil
+}
+
+// look lends the loop's own connection to f. It does not bring the database up to date.
+func (j *Journal) look(f func(*conn) error) (err error) {
+	j.lmu.Lock()
+	defer j.lmu.Unlock()
+	if j.closed.Load() {
+		return ErrClosed
 	}
-	return row, found, nil
+	if j.lookup == nil {
+		if j.lookup, err = j.openReader(); err != nil {
+			return err
+		}
+	}
+	return f(j.lookup)
 }

@@ -29,7 +29,10 @@ func (j *Journal) rebuild(cause string) error {
 		return err
 	}
 	// Closing would move the write-ahead log into the file too, and would not say when it could not.
-	err = j.salvage(aside[0])
+	var was former
+	if err = j.salvage(aside[0], &was); err == nil {
+		err = j.takeAhead(was)
+	}
 	if err == nil {
 		_, _, err = j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
 	}
@@ -41,10 +44,49 @@ func (j *Journal) rebuild(cause string) error {
 	if err := errors.Join(os.Rename(from, j.dbPath()), syncDir(j.dir)); err != nil {
 		return err
 	}
-	if err := j.openWriter(); err != nil {
+	// The new store's frames have another tag, so from here on what the files hold is no more taken for commits.
+	j.ahead.forget()
+	if err := errors.Join(j.ahead.close(), j.openWriter()); err != nil {
+		return err
+	}
+	if err := j.catchUp(); err != nil {
 		return err
 	}
 	return j.clearSuspicion()
+}
+
+// takeAhead takes over what the files ahead of a damaged database hold and it did not. If not even its name is readable
+// it is the files that say it, and what they hold from their beginnings is all taken.
+func (j *Journal) takeAhead(was former) error {
+	raw, err := j.openAhead()
+	if err != nil {
+		return err
+	}
+	if !was.known {
+		newest := uint64(0)
+		for i := range raw {
+			one, ok := readFrame(raw[i])
+			if !ok {
+				raw[i] = nil
+			} else if one.number > newest {
+				newest, was.tag = one.number, one.tag
+			}
+		}
+	}
+	f := look(raw, was.tag, was.filled, was.known)
+	if !was.known && len(f.frames) > 0 {
+		was.filled = f.frames[0].number - 1
+	}
+	for i := range j.ahead.files {
+		j.ahead.files[i].end = f.ends[i]
+	}
+	if err := j.replay(f, raw, was.filled); err != nil {
+		return err
+	}
+	if err := j.fill(true); err != nil || j.held == nil {
+		return err
+	}
+	return fmt.Errorf("%w: there is no room in the database", ErrFull)
 }
 
 // setAside renames a database and its side files to names that are free, and returns the new names. When there is no

@@ -44,6 +44,8 @@ func (j *Journal) Run(ctx context.Context) error {
 	defer index.Stop()
 	held := int64(0) // pages that a query under way kept from being moved, when that was last tried
 	x := indexing{j: j, grew: time.Now()}
+	sift := time.NewTimer(0)
+	defer sift.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -53,6 +55,14 @@ func (j *Journal) Run(ctx context.Context) error {
 		case <-j.grew:
 			calm.Reset(calmAfter)
 			x.grown(index)
+			if j.sieve.missing() {
+				sift.Reset(sieveRest)
+			}
+			if j.unfiledRecords.Load() >= fillAt {
+				if err := j.fill(false); err != nil {
+					return err
+				}
+			}
 			if n := j.walPages.Load(); n >= walPagesBusy && n-held >= walPagesBusy/4 {
 				if err := j.moveWAL(); err != nil {
 					return err
@@ -77,6 +87,12 @@ func (j *Journal) Run(ctx context.Context) error {
 				if err := j.moveWAL(); err != nil {
 					return err
 				}
+			}
+		case <-sift.C:
+			if more, err := j.makeSieve(); more {
+				sift.Reset(sieveRest)
+			} else if err != nil && !errors.Is(err, ErrClosed) {
+				j.log.Warn("each message is looked for in the database", "err", err)
 			}
 		case <-rest.C:
 			rest.Reset(scrub.turn(ctx))
@@ -115,7 +131,7 @@ func (x *indexing) calmIn() time.Duration {
 // all indexes until nothing is left.
 func (x *indexing) all(ctx context.Context) {
 	x.since = time.Time{}
-	if err := x.j.filed(); err != nil {
+	if err := x.j.fill(false); err != nil {
 		return // final; the next commit says so
 	}
 	for ctx.Err() == nil {
@@ -157,9 +173,9 @@ func (j *Journal) moveWAL() error {
 // would otherwise never be empty, and grow, and each commit that makes it longer syncs slower than one that writes
 // over it.
 func (j *Journal) restWAL() error {
-	j.wmu.Lock()
-	defer j.wmu.Unlock()
-	if j.closed.Load() || j.failed != nil || j.walPages.Load() == 0 {
+	j.fmu.Lock()
+	defer j.fmu.Unlock()
+	if j.closed.Load() || j.failure() != nil || j.held != nil || j.walPages.Load() == 0 {
 		return nil
 	}
 	logged, moved, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
@@ -169,13 +185,12 @@ func (j *Journal) restWAL() error {
 			j.walPages.Store(0)
 		}
 	case !errors.Is(err, sqlite3.BUSY) && !isFull(err):
-		j.failed = fmt.Errorf("move the write-ahead log: %w", j.suspect(err))
-		return j.failed
+		return j.fail(fmt.Errorf("move the write-ahead log: %w", j.suspect(err)))
 	}
 	return nil
 }
 
-// boundWAL is moveWAL by the writer itself, when the log has grown to its bound. Called with wmu held.
+// boundWAL is moveWAL by the writer itself, when the log has grown to its bound. Called with fmu held.
 func (j *Journal) boundWAL() error {
 	if j.walPages.Load() < walPagesMax {
 		return nil

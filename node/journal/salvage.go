@@ -13,7 +13,7 @@ import (
 // salvage takes over what is readable in the damaged database at path. A record counts as readable when it matches its
 // own hash; between two such records of a log the missing ones keep their places, to be filled by Repair, and behind
 // the last one the log is short. Inboxes, receipts and values are taken as they are read. The old file is not changed.
-func (j *Journal) salvage(path string) error {
+func (j *Journal) salvage(path string, was *former) error {
 	// Without verification a damaged page is read as far as it goes: records are checked by their hashes. With a
 	// writable schema (nothing is written) the engine passes over parts of the schema that it cannot read.
 	old, err := openConn(path, j.opts.VFS, "PRAGMA checksum_verification=0", "PRAGMA writable_schema=1",
@@ -31,6 +31,13 @@ func (j *Journal) salvage(path string) error {
 	}
 	s := &salvager{j: j, old: old, logs: map[int64]*logState{}, void: map[int64]bool{}}
 	s.readLogs()
+	var id string
+	if _, err := old.one("SELECT value FROM meta WHERE key='store'", nil, func(st *sqlite3.Stmt) { id = st.ColumnText(0) }); err == nil {
+		if n, err := filledTo(old); err == nil {
+			was.tag, was.filled, was.known = tagOf(id), n, id != ""
+			s.filled = n
+		}
+	}
 	s.bothWays("pos, intent", "msgs", "pos", func(st *sqlite3.Stmt) {
 		if st.ColumnText(1) == "" {
 			s.void[st.ColumnInt64(0)] = true
@@ -52,12 +59,21 @@ func (j *Journal) salvage(path string) error {
 	return nil
 }
 
+// former is what is known of the store that a damaged one was.
+type former struct {
+	tag    storeTag
+	filled uint64
+	known  bool
+}
+
 type salvager struct {
-	j    *Journal
-	old  *conn
-	logs map[int64]*logState // of the old database, by its rows
-	void map[int64]bool      // positions of messages that do not count
-	end  uint64              // no position is above it
+	j   *Journal
+	old *conn
+
+	filled uint64              // number of the last commit that it had
+	logs   map[int64]*logState // of the old database, by its rows
+	void   map[int64]bool      // positions of messages that do not count
+	end    uint64              // no position is above it
 }
 
 // bothWays reads a table forwards to the first error and backwards to the last, so that one bad page costs only itself.
@@ -135,20 +151,19 @@ func (s *salvager) scan(st *sqlite3.Stmt) (Stored, bool) {
 const gapMax = 4096
 
 func (s *salvager) append(batch []Stored) error {
-	j := s.j
-	t := &transaction{j: j, c: j.writer, next: j.next, logs: map[protocol.LogID]*logState{}}
+	j, t := s.j, s.j.transaction()
 	var bad []int64
+	next := j.next
+	c := &accepted{half: -1, logs: map[protocol.LogID]*planned{}, row: j.nextRow}
 	err := inTransaction(j.writer, func() error {
 		for i := range batch {
 			r := &batch[i].Record
-			l := t.log(r.Log)
+			l := c.log(j, r.Log)
 			if r.Seq <= l.seq || r.Seq > l.seq+gapMax || (r.Seq == l.seq+1 && r.Prev != l.hash) {
 				continue
 			}
-			if l.row == 0 {
-				if err := t.putHead(l); err != nil {
-					return err
-				}
+			if err := t.touch(&l.logState, true, j.rowsFilled); err != nil {
+				return err
 			}
 			first := l.seq + 1
 			for seq := first; seq < r.Seq; seq++ {
@@ -157,32 +172,33 @@ func (s *salvager) append(batch []Stored) error {
 					hash = r.Prev
 				}
 				if err := t.c.exec("INSERT INTO records(pos, log, seq, prev, hash, at, wall, kind, sig, body) VALUES(?,?,?,?,?,0,0,'',NULL,X'')",
-					t.next, l.row, seq, make([]byte, len(hash)), hash[:]); err != nil {
+					next, l.row, seq, make([]byte, len(hash)), hash[:]); err != nil {
 					return err
 				}
-				bad = append(bad, int64(t.next))
-				t.next++
+				bad = append(bad, int64(next))
+				next++
 			}
 			if first < r.Seq {
 				j.recovery.Lost = append(j.recovery.Lost, Lost{r.Log, first, r.Seq - 1, true})
 			}
 			l.seq, l.hash = r.Seq, batch[i].Hash
-			if err := t.putRecord(&Entry{Record: *r, Hash: batch[i].Hash, Void: s.void[int64(batch[i].Pos)]}); err != nil {
+			if err := t.putRecord(next, l.row, &Entry{Record: *r, Hash: batch[i].Hash, Void: s.void[int64(batch[i].Pos)]}); err != nil {
 				return err
 			}
+			next++
 			j.recovery.Salvaged++
 		}
-		for _, l := range t.logs {
-			if err := t.putHead(l); err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.flush()
 	})
 	if err != nil {
 		return err
 	}
-	j.install(t)
+	j.count += next - j.next
+	j.next = next
+	j.accept(c)
+	if err := j.filled(t); err != nil {
+		return err
+	}
 	for _, pos := range bad {
 		j.noteBad(pos)
 	}
@@ -202,13 +218,18 @@ func (s *salvager) rest() error {
 	})
 	b.Values = map[string][]byte{}
 	s.bothWays("key, value", "vals", "key", func(st *sqlite3.Stmt) { b.Values[st.ColumnText(0)] = st.ColumnBlob(1, []byte{}) })
-	var puts []inboxRow
+	var puts []oldInboxRow
 	s.bothWays("agent, pos, bytes, state, reason", "inbox", "key, pos", func(st *sqlite3.Stmt) {
-		puts = append(puts, inboxRow{protocol.AgentID(st.ColumnText(0)), st.ColumnInt64(1), st.ColumnInt64(2), st.ColumnInt64(3), st.ColumnText(4)})
+		puts = append(puts, oldInboxRow{protocol.AgentID(st.ColumnText(0)), st.ColumnInt64(1), st.ColumnInt64(2), st.ColumnInt64(3), st.ColumnText(4)})
 	})
-	t := &transaction{j: s.j, c: s.j.writer, next: s.j.next, logs: map[protocol.LogID]*logState{}}
+	c, err := s.j.plan(&b)
+	if err != nil {
+		return err
+	}
+	c.half, c.number = -1, s.filled
+	t := s.j.transaction()
 	if err := inTransaction(s.j.writer, func() error {
-		if err := t.write(&b); err != nil {
+		if err := t.fill([]*accepted{c}); err != nil {
 			return err
 		}
 		for _, p := range puts {
@@ -220,22 +241,24 @@ func (s *salvager) rest() error {
 	}); err != nil {
 		return fmt.Errorf("receipts and inboxes: %w", err)
 	}
-	s.j.install(t)
-	return nil
+	s.j.accept(c)
+	return s.j.filled(t)
 }
 
-type inboxRow struct {
+type oldInboxRow struct {
 	agent             protocol.AgentID
 	pos, bytes, state int64
 	reason            string
 }
 
 // putInbox takes an inbox row over to where its message now stands, also when that is damaged and waits for Repair.
-func (s *salvager) putInbox(t *transaction, p inboxRow) error {
+func (s *salvager) putInbox(t *transaction, p oldInboxRow) error {
 	var ref msgRef
 	_, err := s.old.one("SELECT log, seq FROM records WHERE pos=?", []any{p.pos}, func(st *sqlite3.Stmt) {
 		if l := s.logs[st.ColumnInt64(0)]; l != nil {
-			ref = msgRef{t.log(l.id).row, uint64(st.ColumnInt64(1))}
+			if now := s.j.logOf(l.id); now != nil {
+				ref = msgRef{now.row, uint64(st.ColumnInt64(1))}
+			}
 		}
 	})
 	if err != nil {

@@ -1,7 +1,11 @@
 package journal
 
-// schemaVersion is the user_version of journal.db and search.db. A store with a greater one is refused.
-const schemaVersion = 1
+// schemaVersion is the user_version of journal.db. A store with a greater one is refused. Version 1 had the same tables and
+// nothing ahead of them.
+const schemaVersion = 2
+
+// searchVersion is that of search.db. An index with another one is begun anew.
+const searchVersion = 1
 
 // applicationID marks the file as ours ("astj").
 const applicationID = 0x6173746a

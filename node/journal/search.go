@@ -117,12 +117,12 @@ func (j *Journal) loadSearch() (err error) {
 			if err := c.exec("INSERT INTO state VALUES(?, 0)", j.storeID); err != nil {
 				return err
 			}
-			return c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
+			return c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", searchVersion))
 		}); err != nil {
 			return err
 		}
-	} else if version != schemaVersion {
-		return fmt.Errorf("it has schema %d, this version knows %d", version, schemaVersion)
+	} else if version != searchVersion {
+		return fmt.Errorf("it has schema %d, this version knows %d", version, searchVersion)
 	}
 	var store string
 	var upTo uint64

@@ -32,12 +32,9 @@ func (j *Journal) room(b *Batch) error {
 	if err := j.measure(); err != nil {
 		return fmt.Errorf("measure the journal: %w", err)
 	}
-	if j.bytes() >= limit && j.walBytes() > 0 {
-		// The write-ahead log holds many pages several times.
-		if _, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err == nil {
-			j.walPages.Store(0)
-		} else if !errors.Is(err, sqlite3.BUSY) && !isFull(err) {
-			return fmt.Errorf("move the write-ahead log: %w", j.suspect(err))
+	if j.bytes() >= limit && (j.walBytes() > 0 || j.waits.Load()) {
+		if err := j.shrinkWAL(); err != nil {
+			return err
 		}
 		if err := j.measure(); err != nil {
 			return fmt.Errorf("measure the journal: %w", err)
@@ -55,25 +52,45 @@ func (j *Journal) measure() (err error) {
 	if db, err = fileSize(j.dbPath()); err == nil {
 		wal, err = fileSize(j.dbPath() + "-wal")
 	}
-	j.dbBytes, j.walFile, j.unmeasured = db, wal, 0
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	j.dbBytes, j.walFile, j.unmeasured = db, wal, j.unfiledBytes
 	return err
+}
+
+// shrinkWAL moves the write-ahead log into the database and cuts it: it holds many pages several times.
+func (j *Journal) shrinkWAL() error {
+	j.fmu.Lock()
+	defer j.fmu.Unlock()
+	if err := j.fillLocked(false); err != nil || j.held != nil {
+		return err
+	}
+	if _, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err == nil {
+		j.walPages.Store(0)
+	} else if !errors.Is(err, sqlite3.BUSY) && !isFull(err) {
+		return fmt.Errorf("move the write-ahead log: %w", j.suspect(err))
+	}
+	return nil
 }
 
 // walBytes is the size of the write-ahead log. The file keeps its size when it is begun anew.
 func (j *Journal) walBytes() int64 { return max(j.walFile, j.walPages.Load()*(4096+24)) }
 
 // bytes is what the journal takes on the disk. Called with wmu held.
-func (j *Journal) bytes() int64 { return j.dbBytes + j.unmeasured + j.walBytes() + j.otherBytes() }
+func (j *Journal) bytes() int64 { return j.settleUsed() + j.otherBytes() }
+
+// settleUsed counts the files that commits grow, for those who do not want to wait for wmu.
+func (j *Journal) settleUsed() int64 {
+	n := j.dbBytes + j.unmeasured + j.walBytes() + j.ahead.bytes()
+	j.used.Store(n)
+	return n
+}
 
 func (j *Journal) otherBytes() int64 { return j.blobBytes.Load() + j.searchBytes.Load() }
 
-func (j *Journal) usedBytes() int64 {
-	j.wmu.Lock()
-	defer j.wmu.Unlock()
-	return j.bytes()
-}
+func (j *Journal) usedBytes() int64 { return j.used.Load() + j.otherBytes() }
 
-// Size returns the bytes of the journal on disk (database, write-ahead log, search, blobs; within 1 MiB) and how many
+// Size returns the bytes of the journal on disk (database, logs before it, search, blobs; within 1 MiB) and how many
 // it may still grow by.
 func (j *Journal) Size() (used, free int64) {
 	used = j.usedBytes()

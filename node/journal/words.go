@@ -21,6 +21,9 @@ const wordRunesMax = 64
 
 // isPaired says whether a script is written without spaces between words, or glues endings to them.
 func isPaired(r rune) bool {
+	if r < 0x1100 { // before the first of them; most text is
+		return false
+	}
 	return unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana)
 }
 
