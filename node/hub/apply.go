@@ -146,23 +146,26 @@ func (c *Core) receiptsOf(now time.Time, rec *protocol.Record, body protocol.Rec
 		}
 		c.said[said] = true
 		delete(c.pending, ref)
-		c.doneElsewhere(now, ref, body, rec.Log.Peer == c.self)
-		c.ready.Tiers = append(c.ready.Tiers, TierPut{
-			Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason,
-		})
+		put := TierPut{Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason}
+		c.ready.Tiers = append(c.ready.Tiers, put)
+		c.doneElsewhere(now, put, rec.Log.Peer == c.self)
 		c.out(TierReached{Ref: ref, Tier: body.Tier, Agent: body.Agent, Reason: body.Reason})
 	}
 }
 
 // doneElsewhere takes a message out of the inbox of an agent here when it turns out to be settled: by a former home of one
 // that moved here, or by this node itself, whose disk was replaced by an older copy and is given back what it lost.
-func (c *Core) doneElsewhere(now time.Time, ref Ref, body protocol.ReceiptsBody, own bool) {
-	a := c.takes(body.Agent)
-	if a == nil || a.bind.Moves == 0 && !own || body.Tier == protocol.Persisted {
+func (c *Core) doneElsewhere(now time.Time, put TierPut, own bool) {
+	a, ref := c.takes(put.Agent), put.Ref
+	if a == nil || a.bind.Moves == 0 && !own || put.Tier == protocol.Persisted {
 		return
 	}
 	if l := a.box.byRef[ref]; l != nil {
 		a.box.take(l)
+		if protocol.FoldAgentID(put.Agent) != protocol.FoldAgentID(a.bind.Agent) {
+			put.Agent = a.bind.Agent // the inbox is this name's now
+			c.ready.Tiers = append(c.ready.Tiers, put)
+		}
 		c.ready.Out = slices.DeleteFunc(c.ready.Out, func(o Out) bool {
 			d, ok := o.(Deliver)
 			return ok && d.Ref == ref

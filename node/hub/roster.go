@@ -190,6 +190,11 @@ func (c *Core) peerPresence(in PeerPresence) {
 			a.elsewhere = &row // it may have moved there, and that record be on its way
 		}
 	}
+	for key, a := range c.agents { // nothing but that peer's word said that it is there
+		if a.hearsay && a.remote == nil && a.bind.Home == in.Peer {
+			delete(c.agents, key)
+		}
+	}
 	c.rosterDirty = true
 }
 
