@@ -67,6 +67,8 @@ type loop struct {
 	endedAsks []api.AskEnded   // the newest, endedKept at most
 	endedBy   []protocol.MsgID // the answer that ended each
 	keyState
+	officeState
+	askState
 	membersDirty bool
 	lookAt       time.Time // when certificates are looked at again
 	saved        time.Time // last board checkpoint
@@ -204,6 +206,7 @@ func (l *loop) run(ctx context.Context) error {
 		if at := l.core.Next(); !at.IsZero() && !l.now.Before(at) {
 			l.core.Step(l.now, hub.Tick{})
 		}
+		l.tickOffice()
 		l.lookAtCertificates()
 		if err := l.finish(); err != nil {
 			return err
@@ -233,7 +236,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt, l.officeDue()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}
@@ -244,6 +247,7 @@ func (l *loop) pause() time.Duration {
 // finish makes a turn durable and lets its consequences out.
 func (l *loop) finish() error {
 	for {
+		l.settleOffice()
 		rd := l.core.Ready(l.now)
 		entries := append(l.foreign, l.sign(rd.Drafts)...)
 		l.foreign = nil
@@ -364,7 +368,7 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 		l.log.Error("record not folded", "log", r.Log.String(), "seq", r.Seq, "err", err)
 	}
 	switch r.Kind {
-	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm:
+	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm, protocol.KindVoters:
 		l.membersDirty = true
 		l.declarations = nil // who is main decides whose word on a seat is shown
 	case protocol.KindState:

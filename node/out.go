@@ -56,7 +56,7 @@ func (l *loop) out(o hub.Out) {
 	case hub.RoomAcked:
 		l.roomAcked(o)
 	case hub.MainChanged:
-		l.toBoards(l.enc.MainChanged(l.now, o.Agent), 0)
+		l.mainChanged(o)
 	}
 }
 

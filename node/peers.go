@@ -149,6 +149,10 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 		l.rosterFrom(from, p, f)
 	case meshwire.Live:
 		l.liveFrom(from, f)
+	case meshwire.Office:
+		l.officeFrom(from, f)
+	case meshwire.Claims:
+		l.askFrom(from, f)
 	case meshwire.Bye:
 		l.log.Info("peer says goodbye", "peer", from, "reason", f.Reason)
 	}

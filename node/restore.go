@@ -129,7 +129,7 @@ func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
 			l.rep.Cut(h.Log, bound)
 		}
 	}
-	return nil
+	return l.restoreOffice()
 }
 
 func randomNumber() uint64 {

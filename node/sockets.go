@@ -210,7 +210,6 @@ func (s *socket) message(data []byte, binary bool) {
 
 // unserved are the operator verbs of the contract that this version does not carry out: said so, never relayed.
 var unserved = map[protocol.Intent]string{
-	"SetMain": "handing over main", "HandoffReady": "handing over main",
 	"ArchiveChannel": "archiving", "DeleteChannelHistory": "deleting history",
 }
 
@@ -233,6 +232,9 @@ func (s *socket) pass(f *asterism.Frame) {
 		return
 	case artifactVerbs[name] != nil:
 		s.artifact(f, name)
+		return
+	case name == "SetMain" || name == "HandoffReady":
+		s.mainVerb(f, name)
 		return
 	case name == "RequestChannelHistory":
 		s.channelHistory(f, sender)

@@ -21,6 +21,7 @@ type Backend interface {
 	Keys
 	Blobs
 	Sockets
+	Office
 }
 
 // Viewer reads what the node knows.
@@ -116,6 +117,16 @@ type Keys interface {
 	JoinKey(ctx context.Context, secret string) (api.Key, error)
 	// JoinLocal is the local key of a label that may be used now, with the path of the file that holds it.
 	JoinLocal(ctx context.Context, label string) (api.Key, string, error)
+}
+
+// Office is who is main, and what agents hold for themselves alone.
+type Office interface {
+	Main(ctx context.Context) (api.Main, error)
+	// Handoff returns when main was asked to hand over, wherever it is.
+	Handoff(ctx context.Context, req api.HandoffRequest) error
+	// TakeMain makes this node main without an election.
+	TakeMain(ctx context.Context) (api.TakeResult, error)
+	Claims(ctx context.Context) ([]api.Claim, error)
 }
 
 // Blobs are attachments by content hash.

@@ -336,6 +336,20 @@ func (f *fake) MoveAgent(_ context.Context, a protocol.AgentID, node string) (ap
 	f.note("move %s %s", a, node)
 	return api.Moved{Agent: a, Node: node}, nil
 }
+func (f *fake) Main(context.Context) (api.Main, error) { return api.Main{}, nil }
+
+func (f *fake) Handoff(_ context.Context, req api.HandoffRequest) error {
+	f.note("handoff %s", req.Agent)
+	return nil
+}
+
+func (f *fake) TakeMain(context.Context) (api.TakeResult, error) {
+	f.note("take")
+	return api.TakeResult{}, nil
+}
+
+func (f *fake) Claims(context.Context) ([]api.Claim, error) { return nil, nil }
+
 func (f *fake) RenameAgent(_ context.Context, a, to protocol.AgentID) (api.Agent, error) {
 	f.note("rename %s %s", a, to)
 	return api.Agent{ID: to}, nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/spec"
 	"github.com/aster-mesh/aster/spec/check"
@@ -68,7 +69,6 @@ func TestNodeAnswersAsTheEarlierHubDidButForListedDifferences(t *testing.T) {
 
 // notYet are the verbs whose exchanges wait in the fixtures as "later".
 var notYet = map[string][]string{
-	"handoff": {`{"type":"CUSTOM","name":"SetMain","value":{"agentId":"worker-1"}}`, `{"type":"CUSTOM","name":"HandoffReady","value":{}}`},
 	"history": {`{"type":"CUSTOM","name":"ArchiveChannel","value":{"agentId":"worker-1"}}`, `{"type":"CUSTOM","name":"DeleteChannelHistory","value":{"agentId":"worker-1"}}`},
 }
 
@@ -143,7 +143,7 @@ func freshHub(t *testing.T) check.Hub {
 	if d, err := time.ParseDuration(os.Getenv("ASTER_PATIENCE")); err == nil {
 		patience = d // while differences are looked for
 	}
-	return check.Hub{URL: socket, Patience: patience,
+	return check.Hub{URL: socket, Patience: patience + protocol.HandoffWait,
 		Post: func(path, body string) error {
 			_, err := post(board+path, body, "Origin", board)
 			return err

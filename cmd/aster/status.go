@@ -98,30 +98,3 @@ func hereText(here bool) string {
 	}
 	return ""
 }
-
-func mainCommand(a *app) *cobra.Command {
-	show := &cobra.Command{
-		Use: "show", Short: "Say who is main", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.showMain(cmd) },
-	}
-	cmd := group("main", "Say who is main", show)
-	cmd.RunE = show.RunE
-	return cmd
-}
-
-func (a *app) showMain(cmd *cobra.Command) error {
-	c, err := a.node()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	s, err := c.Status(cmd.Context())
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.emit(s.Main)
-	}
-	a.say("%s", mainText(s.Main))
-	return nil
-}

@@ -184,7 +184,11 @@ func TestWordsAndExitCodes(t *testing.T) {
 			name: "label of no key", args: "key label x y", code: 4, err: "there is no such key; aster key list shows them\n",
 			routes: map[string]any{"POST /keys/{ref}/label": protocol.Refuse("KEY_NOT_FOUND", "there is no such key", "aster key list shows them")},
 		},
-		{name: "main", args: "main", routes: map[string]any{"GET /status": api.Status{Main: api.Main{Term: 4, Peer: "P", Node: "devbox", Agent: "claude-shop", Here: true}}}, out: "claude-shop on devbox, term 4 (this node)\n"},
+		{name: "main", args: "main", routes: map[string]any{"GET /main": api.Main{Term: 4, Peer: "P", Node: "devbox", Agent: "claude-shop", Here: true, Sure: true, Voters: []string{"devbox", "mac"}, Missing: []string{"mac"}}},
+			out: "claude-shop on devbox, term 4 (this node)\nwho elects: devbox, mac\nIt does not reach mac, which are too few to elect another.\n"},
+		{name: "main take", args: "main take", code: 2, err: "*"},
+		{name: "main take by force", args: "main take --force", routes: map[string]any{"POST /main/take": api.TakeResult{Main: api.Main{Term: 5, Peer: "P", Node: "mac", Here: true}, Twice: []api.Claim{{Agent: "a", NodeName: "devbox", Scopes: []string{"path:x/"}}}}},
+			out: "mac, no agent named yet, term 5 (this node)\nUntil their leases end, five minutes at most, these claims may be held twice:\n  path:x/  a on devbox\n"},
 		{
 			name: "report", args: "report --re t-7kq2m --status done --summary +14", out: "m-9mmdk logged\n",
 			routes: map[string]any{"GET /messages/{id}": message, "POST /send": api.SendResult{MsgID: "id-9", Short: "9mmdk", Tier: protocol.Logged}},

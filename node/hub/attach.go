@@ -203,12 +203,12 @@ func (c *Core) forget(now time.Time, in Forget) {
 const mainByName protocol.AgentID = "main-agent"
 
 // firstMain names the main agent once: the first that attaches at the main node as main-agent or through an installed
-// adapter, where the founding node did not name one itself.
+// adapter, where the founding node did not name one itself. Of a later term any that attaches will do.
 func (c *Core) firstMain(now time.Time, a *agent, client string) {
 	if c.term.Peer != c.self || c.term.Agent != "" {
 		return
 	}
-	if a.bind.Agent != mainByName && client != "hook" && client != "mcp" {
+	if c.term.Number == 1 && a.bind.Agent != mainByName && client != "hook" && client != "mcp" {
 		return
 	}
 	body := c.term
@@ -221,9 +221,15 @@ func (c *Core) setTerm(in Term) {
 	if in.Number == c.term.Number && in.Peer == c.term.Peer && in.Agent == c.term.Agent {
 		return
 	}
+	before := c.term
 	c.term = in.TermBody
-	c.out(MainChanged{Agent: in.Agent})
 	c.changed()
+	if in.Agent == before.Agent && in.Peer == before.Peer {
+		return // the same main in another term
+	}
+	c.out(Roster{}) // who is main is shown before it is said
+	c.rosterDirty = false
+	c.out(MainChanged{Agent: in.Agent, Was: before.Agent})
 }
 
 func (c *Core) changed() { c.rosterDirty, c.presenceDirty = true, true }

@@ -264,6 +264,8 @@ func (c *Core) Step(now time.Time, input Input) {
 	case Author:
 		ref := c.author.add(&c.ready, now, in.Scope, in.Kind, in.Body, nil)
 		c.tell(Told{Token: in.Token, Ref: ref})
+	case Announce:
+		c.tellAgent(now, in.Env)
 	case Rooms:
 		c.rooms = in.All
 	case Tick:

@@ -197,6 +197,9 @@ type Author struct {
 	Token Token
 }
 
+// Announce is a message of the node itself to an agent here, in the inside's log.
+type Announce struct{ Env protocol.Envelope }
+
 // Tick says that time passed.
 type Tick struct{}
 
@@ -221,4 +224,5 @@ func (Forget) isInput()             {}
 func (Doing) isInput()              {}
 func (Author) isInput()             {}
 func (Rooms) isInput()              {}
+func (Announce) isInput()           {}
 func (Tick) isInput()               {}

@@ -169,8 +169,8 @@ type PresenceChanged struct{}
 // Mail says that an agent here has new mail (files, wakes).
 type Mail struct{ Agent protocol.AgentID }
 
-// MainChanged tells boards of a new main.
-type MainChanged struct{ Agent protocol.AgentID }
+// MainChanged tells boards, and whoever is and was it, of a new main.
+type MainChanged struct{ Agent, Was protocol.AgentID }
 
 // RoomEvent tells participants' sockets, and the boards here or everywhere, what happened in a room.
 type RoomEvent struct {

@@ -313,6 +313,15 @@ func (c *Core) announce(now time.Time, scope protocol.Scope, env protocol.Envelo
 	}
 }
 
+// tellAgent logs a message of the node itself to an agent here, and shows it to nobody else.
+func (c *Core) tellAgent(now time.Time, env protocol.Envelope) {
+	env.Source = protocol.SourceServer
+	if a := c.home(env.To); a != nil {
+		ref := c.author.add(&c.ready, now, protocol.ScopeInside, protocol.KindMessage, protocol.EncodeBody(&env), &env)
+		c.deliverHere(now, a, ref, &env, protocol.ScopeInside)
+	}
+}
+
 // selectionSeen notes questions and their ends, of any node. It says whether the record counts: only an asker's home
 // speaks for it, and only its home ends its questions.
 func (c *Core) selectionSeen(ref Ref, env *protocol.Envelope, at time.Time) bool {

@@ -63,6 +63,40 @@ type Main struct {
 	Node  string           `json:"node,omitempty"`
 	Agent protocol.AgentID `json:"agent,omitempty"`
 	Here  bool             `json:"here"`
+	// Of the main's own node. Sure: nobody else can have been elected meanwhile. Handing: it was asked to hand over.
+	Sure    bool `json:"sure,omitempty"`
+	Handing bool `json:"handing,omitempty"`
+	// Ended: it has handed over, and the next main is not in office yet.
+	Ended   bool     `json:"ended,omitempty"`
+	Voters  []string `json:"voters,omitempty"`  // nodes that elect, by name
+	Missing []string `json:"missing,omitempty"` // of them, those that the main does not reach
+}
+
+// HandoffRequest asks main to hand over to an agent. POST /main/handoff.
+type HandoffRequest struct {
+	Agent  protocol.AgentID `json:"agent"`
+	Reason string           `json:"reason,omitempty"`
+}
+
+// TakeResult is what became of taking the office by force, and which claims may be held twice until their leases end.
+// POST /main/take.
+type TakeResult struct {
+	Main  Main    `json:"main"`
+	Twice []Claim `json:"twice"`
+}
+
+// Claim is what an agent holds for itself alone. GET /claims.
+type Claim struct {
+	ID       string           `json:"id"`
+	Agent    protocol.AgentID `json:"agent"`
+	Home     protocol.PeerID  `json:"home"`
+	NodeName string           `json:"nodeName,omitempty"`
+	Scopes   []string         `json:"scopes"`
+	Why      string           `json:"why,omitempty"`
+	Since    int64            `json:"since"` // main's wall clock at the grant, ms
+	Term     uint64           `json:"term"`
+	Here     bool             `json:"here"`           // held by an agent of this node
+	Left     int64            `json:"left,omitempty"` // of a claim held here: ms until it must be given up unless it is renewed
 }
 
 // Peer is one member of the mesh, as seen from here. GET /peers.

@@ -272,6 +272,30 @@ func (c *Client) MoveAgent(ctx context.Context, agent protocol.AgentID, node str
 	return out, err
 }
 
+// Main is who is main, as the node knows it.
+func (c *Client) Main(ctx context.Context) (out api.Main, err error) {
+	err = c.call(ctx, get("main"), nil, &out)
+	return out, err
+}
+
+// Handoff asks main to hand over to an agent. It returns when main was asked.
+func (c *Client) Handoff(ctx context.Context, req api.HandoffRequest) error {
+	return c.call(ctx, post("main", "handoff"), req, nil)
+}
+
+// TakeMain makes the node main without an election.
+func (c *Client) TakeMain(ctx context.Context) (out api.TakeResult, err error) {
+	err = c.call(ctx, post("main", "take"), nil, &out)
+	return out, err
+}
+
+// Claims are what agents hold for themselves alone.
+func (c *Client) Claims(ctx context.Context) ([]api.Claim, error) {
+	var out struct{ Claims []api.Claim }
+	err := c.call(ctx, get("claims"), nil, &out)
+	return out.Claims, err
+}
+
 // BoardLink is an address that opens the board once.
 func (c *Client) BoardLink(ctx context.Context) (string, error) {
 	var out struct{ URL string }

@@ -1,0 +1,303 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/keys"
+)
+
+// The kinds of meshwire.Claims: questions to main's node, and their answers. The numbers travel.
+const (
+	askHandOver uint8 = 1
+	askAnswer   uint8 = 2
+)
+
+// askWait is how long a question to main's node waits for its answer.
+const askWait = 10 * time.Second
+
+// askState is what this node has asked main's node and was not answered yet.
+type askState struct {
+	asking  map[uint64]func(meshwire.Claims)
+	lastAsk uint64
+}
+
+// askMain sends a question to main's node; answer runs in the loop, once, or never if the answer is lost.
+func (l *loop) askMain(f meshwire.Claims, answer func(meshwire.Claims)) (cancel func(), refusal *protocol.Refusal) {
+	main := l.mainPeer()
+	if main == "" || l.peers[main] == nil {
+		return nil, protocol.Refuse(protocol.CodeNotAllowed, "main's node, %s, is not linked", "aster main show says who is main; aster peers, who is linked", dashName(l.n.nameOf(main)))
+	}
+	if l.asking == nil {
+		l.asking = map[uint64]func(meshwire.Claims){}
+	}
+	l.lastAsk++
+	token := l.lastAsk
+	f.Token = token
+	l.asking[token] = answer
+	l.sendTo(main, f)
+	return func() { delete(l.asking, token) }, nil
+}
+
+func dashName(name string) string {
+	if name == "" {
+		return "-"
+	}
+	return name
+}
+
+// askFrom takes a question of another node, or the answer to one of ours.
+func (l *loop) askFrom(from protocol.PeerID, f meshwire.Claims) {
+	if l.n.standingOf(from) != mesh.Inside {
+		return
+	}
+	switch f.Kind {
+	case askAnswer:
+		if answer := l.asking[f.Token]; answer != nil {
+			delete(l.asking, f.Token)
+			answer(f)
+		}
+	case askHandOver:
+		if len(f.Items) != 1 {
+			return
+		}
+		l.answer(from, f.Token, l.handOver(f.Items[0].Agent, f.Items[0].Why))
+	}
+}
+
+func (l *loop) answer(to protocol.PeerID, token uint64, r *protocol.Refusal) {
+	f := meshwire.Claims{Kind: askAnswer, Token: token, OK: r == nil}
+	if r != nil {
+		f.Code, f.Reason = r.Code, protocol.CutText(r.Reason, protocol.ShortTextBytesMax)
+	}
+	l.later(func() { l.sendTo(to, f) })
+}
+
+// later runs f when this turn is durable; if it is not, never.
+func (l *loop) later(f func()) {
+	l.after = append(l.after, func(err error) {
+		if err == nil {
+			f()
+		}
+	})
+}
+
+// handOver asks main here to hand over to an agent of any node.
+func (l *loop) handOver(to protocol.AgentID, reason string) *protocol.Refusal {
+	k, ok := l.core.Agent(to)
+	switch {
+	case l.office == nil:
+		return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+	case !ok:
+		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "aster agents lists them", string(to))
+	case !k.Role.Inside():
+		return protocol.Refuse(protocol.CodeNotAllowed, "%s is of outside: only an agent inside can be main", "", string(k.Agent))
+	case k.Role == protocol.RoleMain:
+		return protocol.Refuse(protocol.CodeNotAllowed, "%s is main already", "", string(k.Agent))
+	}
+	no := l.office.Handoff(l.moment(), k.Home, k.Agent, protocol.CutText(reason, protocol.ShortTextBytesMax))
+	if no == nil && l.roster().Term().Agent == "" { // nobody whom one could ask
+		no = l.office.HandoffReady(l.moment())
+	}
+	l.officeNew = true
+	return no
+}
+
+// Handoff implements web.Office: it returns when main was asked, wherever that is.
+func (n *Node) Handoff(ctx context.Context, req api.HandoffRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	answer := make(chan *protocol.Refusal, 1)
+	err := n.loop.call(ctx, func() {
+		l := n.loop
+		if l.mainPeer() == n.home.peer {
+			answer <- l.handOver(req.Agent, req.Reason)
+			return
+		}
+		_, no := l.askMain(meshwire.Claims{Kind: askHandOver, Items: []meshwire.ClaimItem{{Agent: req.Agent, Why: protocol.CutText(req.Reason, protocol.ShortTextBytesMax)}}},
+			func(f meshwire.Claims) { answer <- refusalOf(f) })
+		if no != nil {
+			answer <- no
+		}
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case no := <-answer:
+		if no != nil {
+			return no
+		}
+		return nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return protocol.Refuse(protocol.CodeNotAllowed, "main's node did not answer within %s", "aster peers says who is linked", askWait)
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// refusalOf is what an answer says, nil for yes.
+func refusalOf(f meshwire.Claims) *protocol.Refusal {
+	if f.OK {
+		return nil
+	}
+	return protocol.Refuse(f.Code, "%s", "", f.Reason)
+}
+
+// TakeMain implements web.Office: this node takes the office without an election.
+func (n *Node) TakeMain(ctx context.Context) (out api.TakeResult, err error) {
+	var no *protocol.Refusal
+	err = n.loop.call(ctx, func() {
+		l := n.loop
+		if l.office == nil {
+			no = protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+			return
+		}
+		var reach []protocol.PeerID
+		for p := range l.peers {
+			if n.standingOf(p) == mesh.Inside {
+				reach = append(reach, p)
+			}
+		}
+		out.Twice = l.claims()
+		if no = l.office.Force(l.moment(), reach); no == nil {
+			l.officeNew = true
+		}
+	})
+	if err != nil {
+		return out, err
+	}
+	if no != nil {
+		return out, no
+	}
+	st, err := n.Main(ctx)
+	out.Main = st
+	return out, err
+}
+
+// Main implements web.Office.
+func (n *Node) Main(ctx context.Context) (out api.Main, err error) {
+	err = n.loop.call(ctx, func() { out = n.loop.main() })
+	return out, err
+}
+
+// main is who is main as this node sees it.
+func (l *loop) main() api.Main {
+	m := l.board.Main()
+	m.Here = m.Peer == l.n.home.peer
+	if l.office == nil {
+		return m
+	}
+	st := l.office.Status(l.moment())
+	m.Ended = st.Ended
+	if st.Main {
+		m.Sure, m.Handing = st.Sure, st.Handing
+	}
+	for _, p := range st.Voters {
+		m.Voters = append(m.Voters, l.n.nameOf(p))
+	}
+	for _, p := range st.Missing {
+		m.Missing = append(m.Missing, l.n.nameOf(p))
+	}
+	return m
+}
+
+// claims are the claims that are held, as the board knows.
+func (l *loop) claims() []api.Claim {
+	out := []api.Claim{}
+	for _, c := range l.board.Claims() {
+		out = append(out, api.Claim{ID: c.ID, Agent: c.Agent, Home: c.Home, NodeName: l.n.nameOf(c.Home), Scopes: c.Scopes, Why: c.Why,
+			Since: c.Wall, Term: c.Term.Number, Here: c.Home == l.n.home.peer})
+	}
+	return out
+}
+
+// mainVerb takes SetMain and HandoffReady of wire 3.7. Who may manage keys may ask for a hand-over; that it is ready only
+// main's agent says (faults B14, KB19).
+func (s *socket) mainVerb(f *asterism.Frame, name protocol.Intent) {
+	a := keyAsk{s.n, s, f}
+	if name == "HandoffReady" {
+		var no *protocol.Refusal
+		if err := s.n.loop.call(s.n.ctx, func() {
+			if s.as == nil {
+				no = protocol.Refuse(protocol.CodeNotAllowed, "only the main agent says that it has handed over", "")
+			} else if no = a.may(); no == nil {
+				no = s.n.loop.handoffReady()
+			}
+		}); err == nil && no != nil {
+			s.refuse(f, no)
+		}
+		return
+	}
+	err := a.first()
+	if err == nil {
+		var req api.HandoffRequest
+		if req.Agent, req.Reason, err = setMainValue(f.Value); err == nil {
+			err = s.n.Handoff(s.n.ctx, req)
+		}
+	}
+	var no *protocol.Refusal
+	if errors.As(err, &no) {
+		l := s.n.loop
+		_ = l.post(s.n.ctx, func() {
+			s.conn.Send(l.enc.Custom(l.now, asterism.Custom{Name: "KeyError", To: s.holder(),
+				Value: protocol.EncodeBody(asterism.KeyError{Code: no.Code, Message: no.Error(), Re: f.MsgID})}))
+		})
+	}
+}
+
+func (l *loop) handoffReady() *protocol.Refusal {
+	if l.office == nil {
+		return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+	}
+	l.officeNew = true
+	return l.office.HandoffReady(l.moment())
+}
+
+// mainChanged tells boards who is main, and the agents whose right to manage keys came or went.
+func (l *loop) mainChanged(o hub.MainChanged) {
+	if o.Agent != "" {
+		l.toBoards(l.enc.MainChanged(l.now, o.Agent), 0)
+	}
+	for _, id := range []protocol.AgentID{o.Was, o.Agent} {
+		k, ok := l.core.Agent(id)
+		if id == "" || !ok || !k.Here {
+			continue
+		}
+		for _, conn := range l.core.Conns(id) {
+			if s := l.sockets[conn]; s != nil && s.info.AgentID != "" && s.info.Role != k.Role {
+				s.info.Role, s.info.MayManageKeys = k.Role, k.Role == protocol.RoleMain
+				s.conn.Send(l.enc.ConnectionInfo(l.now, s.info))
+			}
+		}
+	}
+	l.peersChanged()
+}
+
+// setMainValue reads the value of SetMain.
+func setMainValue(value []byte) (protocol.AgentID, string, error) {
+	f, no := keys.ParseFields(value)
+	if no != nil {
+		return "", "", no
+	}
+	id, ok := f.Text("agentId")
+	reason, ok2 := f.Text("reason")
+	if !ok || !ok2 || protocol.CheckAgentID(protocol.AgentID(id)) != nil {
+		return "", "", protocol.Refuse(keys.CodeFields, "agentId names an agent, and reason is a text", "")
+	}
+	return protocol.AgentID(id), reason, nil
+}
+
+// Claims implements web.Office.
+func (n *Node) Claims(ctx context.Context) (out []api.Claim, err error) {
+	err = n.loop.call(ctx, func() { out = n.loop.claims() })
+	return out, err
+}
