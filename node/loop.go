@@ -48,6 +48,7 @@ type loop struct {
 	tokens        map[hub.Token]func(hub.Told)
 	lastTok       hub.Token
 	recent        recentMessages
+	ours          ownMessages
 	sockets       map[hub.ConnID]*socket
 	enc           *asterism.Encoder
 	letting       bool   // consequences go out: the roster stays as it is
@@ -341,6 +342,7 @@ func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
 		c.Seq, c.Hash, c.Bytes = e.Record.Seq, e.Hash, c.Bytes+recordBytes(&e.Record)
 		l.fresh[e.Record.Log] = append(l.fresh[e.Record.Log], e.Record)
 		l.fold(l.pos, &e.Record, e.Envelope)
+		l.noteOurs(&e.Record)
 		if e.Envelope != nil {
 			l.recent.put(hub.Ref{Log: e.Record.Log, Seq: e.Record.Seq}, l.pos, &e.Record, e.Envelope)
 		}

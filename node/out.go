@@ -165,9 +165,12 @@ func (l *loop) tier(o hub.TierReached) {
 		if o.Ref.Log.Peer != l.n.home.peer && !l.n.pages.watched() && !l.core.CameHere() {
 			return
 		}
+		if l.startedHere(o.Ref.Log) && !l.ours.has(o.Ref) {
+			return // a receipt, a binding: nobody waits for their tiers
+		}
 		stored, ok, err := l.store.Message(o.Ref.Log, o.Ref.Seq)
 		if err != nil || !ok {
-			return // a receipt, a binding: nobody waits for their tiers
+			return
 		}
 		m = &recentMessage{pos: stored.Pos, ref: o.Ref, wall: stored.Wall, env: &stored.Envelope, tiers: l.n.message(&stored).Tiers}
 	} else if !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
