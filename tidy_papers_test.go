@@ -104,6 +104,9 @@ func TestPinnedModulesStayPinned(t *testing.T) {
 
 // decoders read what somebody else wrote: a peer, a client, a person's editor, a disk. Each has a fuzz test.
 var decoders = map[string]string{ // decoder → its fuzz test
+	"roles/claim/scope.go:Parse":                  "FuzzParse",
+	"roles/claim/holder.go:NewHolder":             "FuzzNewHolder",
+	"roles/election/kept.go:decodeKept":           "FuzzDecodeKept",
 	"protocol/ids.go:PeerID.PublicKey":            "FuzzPeerID",
 	"protocol/record.go:ParseLogID":               "FuzzParseLogID",
 	"protocol/record.go:VerifyCommits":            "FuzzVerifyCommits",
