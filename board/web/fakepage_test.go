@@ -14,20 +14,28 @@ func (f *fake) Find(_ context.Context, q FindQuery) (out api.Found, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, "find "+q.Words)
-	all := f.all()
-	out.Of = uint64(len(all))
+	older := len(f.history)
+	n := older + len(f.snap.Messages)
+	out.Of = uint64(n)
+	words := strings.ToLower(q.Words)
 	up := q.Words == "" && (q.After > 0 || q.At > 0)
 	takes := func(m *api.Message) bool {
 		e := &m.Envelope
 		return (q.Agent == "" || e.From == q.Agent || e.To == q.Agent) && (q.Intent == "" || e.Intent == q.Intent) && (q.Role == "" || e.FromRole == q.Role) &&
 			(q.Thread == "" || e.Thread == q.Thread) && (q.Task == "" || string(e.ID) == q.Task || string(e.Re) == q.Task) &&
-			(q.Words == "" || strings.Contains(strings.ToLower(m.Text), strings.ToLower(q.Words))) &&
+			(q.Words == "" || strings.Contains(strings.ToLower(m.Text), words)) &&
 			(q.Before == 0 || m.Pos < q.Before) && (q.After == 0 || m.Pos > q.After) && (q.At == 0 || m.At >= q.At)
 	}
-	for i := range all {
-		m := &all[i]
+	for i := range n {
+		at := i
 		if !up {
-			m = &all[len(all)-1-i]
+			at = n - 1 - i
+		}
+		var m *api.Message
+		if at < older {
+			m = &f.history[at]
+		} else {
+			m = &f.snap.Messages[at-older]
 		}
 		if !takes(m) {
 			continue

@@ -31,7 +31,7 @@ export class VList {
     this.atEnd = s.scrollHeight - s.scrollTop - s.clientHeight < 24;
     if (!this.waiting) {
       this.waiting = true;
-      requestAnimationFrame(() => { this.waiting = false; this.draw(); });
+      requestAnimationFrame(() => { this.waiting = false; this.draw(false); });
     }
     this.how.moved?.();
   }
@@ -83,14 +83,15 @@ export class VList {
     return null;
   }
 
-  draw() {
+  // draw brings the document up to date; rows that are there already only if something of them may have changed.
+  draw(all = true) {
     if (this.scroller.clientHeight === 0) return; // not shown: drawn when it gets a size
     const stick = this.stick();
     const whole = !this.how.sticks && this.scroller.scrollTop <= this.list.offsetTop; // its first row may be seen: what is new pushes down
     const anchor = stick || whole ? null : this.anchor();
     if (anchor) this.follow(anchor);
     for (let pass = 0; pass < 3; pass++) { // heights that were guessed may show other rows
-      if (!this.place(anchor, stick)) break;
+      if (!this.place(anchor, stick, all && pass === 0)) break;
     }
   }
 
@@ -110,7 +111,7 @@ export class VList {
     }
   }
 
-  place(anchor, stick) {
+  place(anchor, stick, all) {
     const { first, last, before, after } = this.span();
     const wanted = this.items.slice(first, last);
     const seen = new Set();
@@ -119,12 +120,14 @@ export class VList {
       const key = String(this.how.key(item));
       seen.add(key);
       let row = this.rows.get(key);
+      let stale = all;
       if (!row) {
+        stale = true;
         row = this.how.make(item);
         row.dataset.key = key;
         this.rows.set(key, row);
       }
-      this.how.update(row, item);
+      if (stale) this.how.update(row, item);
       if (row === at) at = at.nextElementSibling;
       else this.list.insertBefore(row, at);
     }
