@@ -80,7 +80,9 @@ class Agents extends HTMLElement {
     const open = this.opened.has(p.peer);
     const by = Map.groupBy(folded, (a) => stateOf(a, this.store));
     const words = [...by].sort((a, b) => b[1].length - a[1].length).map(([state, list]) => count(list.length) + " " + t("state_" + state)).join(", ");
-    return out.concat(rows(shown), open ? rows(folded) : [], { key: "f" + p.peer, kind: "fold", p, open, words: open ? t("fewer") : t("calm", { list: words }) });
+    /** @type {any[]} */
+    const all = [];
+    return all.concat(out, rows(shown), open ? rows(folded) : [], { key: "f" + p.peer, kind: "fold", p, open, words: open ? t("fewer") : t("calm", { list: words }) });
   }
 
   make(x) {

@@ -23,6 +23,7 @@ document.documentElement.lang = language;
 const clock = () => Date.now();
 const store = new Store();
 const feed = new Feed(store, clock);
+/** @type {(name: string) => any} */
 const part = (name) => document.querySelector("as-" + name);
 const parts = {
   top: part("top"), banner: part("banner"), agents: part("agents"), needs: part("needs"), work: part("work"), stream: part("stream"),
@@ -138,16 +139,16 @@ function toggle(cls) {
 
 // replyTo finds what the focus or the open details are about, and answers it.
 function reply() {
-  const row = document.activeElement?.closest(".message");
+  const row = /** @type {HTMLElement} */ (document.activeElement?.closest(".message"));
   const found = row && store.window.items.find((m) => "m" + m.pos === row.dataset.key);
   if (found?.envelope.from) return compose("prompt", found.envelope.from, { id: found.envelope.id, short: found.short });
-  document.querySelector("as-panel [data-act=reply]")?.click();
+  /** @type {HTMLElement} */ (document.querySelector("as-panel [data-act=reply]"))?.click();
 }
 
 // why shows the record behind the focused row: its details, with the record opened.
 function why() {
   if (parts.panel.shown) return parts.panel.records();
-  const row = document.activeElement?.closest("[data-row]");
+  const row = /** @type {HTMLElement} */ (document.activeElement?.closest("[data-row]"));
   if (!row) return;
   row.click();
   if (parts.panel.shown) parts.panel.records();
@@ -187,7 +188,8 @@ const acts = {
   close() {
     if (parts.panel.shown) return parts.panel.close();
     document.body.classList.remove("show-agents", "show-messages");
-    if (document.activeElement?.matches("textarea, select, input")) document.activeElement.blur();
+    const field = /** @type {HTMLElement} */ (document.activeElement);
+    if (field?.matches("textarea, select, input")) field.blur();
     else if (where().view !== "board") show("board");
   },
 };
@@ -197,7 +199,7 @@ function act(what) {
   if (what.name === "reply-to") return compose("prompt", what.to, { id: what.re, short: what.short });
   if (what.name === "write-to") return compose(what.kind, what.to);
 }
-addEventListener("act", (e) => act(e.detail));
+addEventListener("act", (/** @type {any} */ e) => act(e.detail));
 listen(act);
 
 feed.gone = forget;

@@ -35,11 +35,11 @@ class Composer extends HTMLElement {
   }
 
   get kind() {
-    return this.querySelector("input[name=kind]:checked")?.value ?? "prompt";
+    return /** @type {HTMLInputElement} */ (this.querySelector("input[name=kind]:checked"))?.value ?? "prompt";
   }
 
   set kind(value) {
-    this.querySelector(`input[name=kind][value=${value}]`).checked = true;
+    /** @type {HTMLInputElement} */ (this.querySelector(`input[name=kind][value=${value}]`)).checked = true;
     this.changed();
   }
 

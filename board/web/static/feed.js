@@ -33,6 +33,8 @@ export class Feed {
     this.timer = 0;
     this.source = null;
     this.opening = false;
+    this.opened = false; // a snapshot has come
+    this.gone = () => {}; // the session is over
     store.asksChanged = () => this.asksSoon();
   }
 
@@ -73,7 +75,7 @@ export class Feed {
       this.listen();
     } catch (err) {
       if (err instanceof Refused && err.status === 401) {
-        this.gone?.();
+        this.gone();
         location.reload(); // the session is over: the locked page says how to go on
         return;
       }

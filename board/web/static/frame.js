@@ -39,7 +39,7 @@ class Top extends HTMLElement {
     attr(this.fresh, "data-health", health);
     text(this.fresh, health === "silent" ? t("silent", { time: age(store.silence(now)) }) : t(health));
     const view = where().view;
-    for (const b of this.views.children) attr(b, "aria-current", b.dataset.view === view ? "page" : null);
+    for (const b of /** @type {any} */ (this.views.children)) attr(b, "aria-current", b.dataset.view === view ? "page" : null);
   }
 
   // drawCount puts into title and icon what waits for this person.
@@ -133,7 +133,7 @@ class Tabs extends HTMLElement {
     if (name === "mesh" && where().view === "board") show("mesh");
     else if (name !== "mesh" && where().view !== "board") show("board");
     document.body.dataset.tab = name;
-    for (const b of this.children) attr(b, "aria-current", b.dataset.tab === name ? "page" : null);
+    for (const b of /** @type {any} */ (this.children)) attr(b, "aria-current", b.dataset.tab === name ? "page" : null);
     this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));
   }
 }

@@ -16,9 +16,9 @@ const second = { b: "board", m: "mesh", s: "settings" };
 
 function step(by) {
   const region = document.activeElement?.closest("main section, main aside, main > *") ?? document.getElementById("work");
-  const stream = region.querySelector("as-stream");
+  const stream = /** @type {any} */ (region.querySelector("as-stream"));
   if (stream) return stream.step(by);
-  const rows = [...region.querySelectorAll("[data-row]")].filter(visible);
+  const rows = /** @type {HTMLElement[]} */ ([...region.querySelectorAll("[data-row]")]).filter(visible);
   if (!rows.length) return false;
   const at = rows.indexOf(document.activeElement.closest("[data-row]"));
   const next = at < 0 ? rows[by > 0 ? 0 : rows.length - 1] : rows[Math.max(0, Math.min(rows.length - 1, at + by))];
@@ -32,7 +32,7 @@ function nextRegion(back) {
   const at = shown.findIndex((r) => r.contains(document.activeElement));
   const to = at < 0 && back ? shown.length - 1 : (at + (back ? -1 : 1) + shown.length) % shown.length;
   const region = shown[to];
-  (region?.id === "top" ? region.querySelector("button:not([hidden])") : region)?.focus();
+  /** @type {HTMLElement} */ (region?.id === "top" ? region.querySelector("button:not([hidden])") : region)?.focus();
 }
 
 export function listen(act) {
@@ -55,19 +55,20 @@ export function listen(act) {
       act("close");
       return;
     }
-    if (e.target.closest("input, textarea, select, [contenteditable]")) return;
-    if (e.key === "Enter" && e.target.matches("li[data-row]")) {
+    const target = /** @type {HTMLElement} */ (e.target);
+    if (target.closest("input, textarea, select, [contenteditable]")) return;
+    if (e.key === "Enter" && target.matches("li[data-row]")) {
       e.preventDefault();
-      e.target.click();
+      target.click();
       return;
     }
     if (e.key === "ArrowDown" || e.key === "ArrowUp") {
-      if (e.target.closest("[data-row]") && step(e.key === "ArrowDown" ? 1 : -1)) e.preventDefault();
+      if (target.closest("[data-row]") && step(e.key === "ArrowDown" ? 1 : -1)) e.preventDefault();
       return;
     }
-    const card = e.target.closest(".card");
+    const card = target.closest(".card");
     if (card && /^[1-9]$/.test(e.key)) {
-      card.querySelector(`[data-pick="${e.key}"]`)?.click();
+      /** @type {HTMLElement} */ (card.querySelector(`[data-pick="${e.key}"]`))?.click();
       e.preventDefault();
       return;
     }

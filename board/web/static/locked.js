@@ -14,7 +14,7 @@ if (navigator.clipboard) {
 }
 
 const said = document.getElementById("said");
-const login = document.getElementById("login");
+const login = /** @type {any} */ (document.getElementById("login"));
 
 async function offerLogin() {
   const who = await (await fetch("/api/whoami")).json();

@@ -53,7 +53,7 @@ class Mesh extends HTMLElement {
       kids.push(back, label);
     });
     [self, ...others].forEach((p, i) => kids.push(this.node(p, ...(i ? place(i - 1) : [cx, cy]), store)));
-    const active = this.picture.contains(document.activeElement) ? document.activeElement.dataset.peer : null;
+    const active = this.picture.contains(document.activeElement) ? /** @type {SVGElement} */ (document.activeElement).dataset.peer : null;
     this.picture.replaceChildren(...kids);
     if (active) this.picture.querySelector(`[data-peer="${CSS.escape(active)}"]`)?.focus();
   }

@@ -36,7 +36,7 @@ class Panel extends HTMLElement {
     document.body.classList.toggle("has-details", Boolean(kind));
     this.kind = kind;
     this.id = id;
-    this.fetched = this.thread = null;
+    this.fetched = this.thread = this.history = null;
     this.drawn = "";
     this.fetchedFor = "";
     this.asking = this.missing = false;
@@ -58,8 +58,8 @@ class Panel extends HTMLElement {
     const id = this.found(this.store)?.id ?? this.id;
     const from = leave();
     // A row may have moved to another list meanwhile: then the new one is meant.
-    const row = from?.isConnected ? from : [...document.querySelectorAll("[data-row]")].find((r) => r.dataset.key === String(id));
-    (row ?? document.getElementById("work")).focus({ preventScroll: Boolean(row) });
+    const row = from?.isConnected ? from : [...document.querySelectorAll("[data-row]")].find((/** @type {HTMLElement} */ r) => r.dataset.key === String(id));
+    /** @type {HTMLElement} */ (row ?? document.getElementById("work")).focus({ preventScroll: Boolean(row) });
   }
 
   async copyLink() {
@@ -143,7 +143,7 @@ class Panel extends HTMLElement {
     const selecting = !getSelection().isCollapsed && this.body.contains(getSelection().anchorNode);
     if (key === this.drawn || (selecting && this.drawn)) return;
     this.drawn = key;
-    const active = this.main.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+    const active = this.main.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.act : null;
     const opened = [...this.main.querySelectorAll("details[open]")].map((d) => d.dataset.part);
     const scroll = this.body.scrollTop;
     this.main.replaceChildren(...bodies[this.kind](it, store, now, this));
@@ -182,4 +182,4 @@ class Panel extends HTMLElement {
   }
 }
 customElements.define("as-panel", Panel);
-begin(() => document.querySelector("as-panel")?.follow(true));
+begin(() => /** @type {any} */ (document.querySelector("as-panel"))?.follow(true));

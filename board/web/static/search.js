@@ -51,10 +51,10 @@ class Search extends HTMLElement {
     if (e.isComposing) return;
     if (e.key === "Enter") {
       this.go();
-      this.closest("as-stream").step(-1); // the newest hit
+      /** @type {any} */ (this.closest("as-stream")).step(-1); // the newest hit
     } else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
       e.preventDefault();
-      this.closest("as-stream").step(-1);
+      /** @type {any} */ (this.closest("as-stream")).step(-1);
     } else if (e.key === "Escape") {
       e.stopPropagation();
       if (this.words.value) {

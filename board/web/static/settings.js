@@ -18,14 +18,14 @@ const choice = (values, label) => el("select", {}, ...values.map((v) => el("opti
 
 class Settings extends HTMLElement {
   connectedCallback() {
-    this.invites = this.part("invites", this.inviteForm(), t("about_invites"));
-    this.keys = this.part("keys_of", this.keyForm(), t("about_keys"));
-    this.rooms = this.part("rooms", this.roomForm(), t("about_rooms"));
+    this.invites = this.section("invites", this.inviteForm(), t("about_invites"));
+    this.keys = this.section("keys_of", this.keyForm(), t("about_keys"));
+    this.rooms = this.section("rooms", this.roomForm(), t("about_rooms"));
     this.switches = el("section", { class: "setting", "aria-label": t("switches") }, el("h3", {}, t("switches")), ...this.switchNodes());
     this.append(el("div", { class: "head" }, el("h2", {}, t("settings")), el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("mesh") } }, t("mesh"))), this.invites.node, this.keys.node, this.rooms.node, this.switches);
   }
 
-  part(name, form, about) {
+  section(name, form, about) {
     const said = el("p", { class: "said", role: "status" });
     const shown = el("div", { class: "shown" });
     const rows = el("ol", { class: "setting-rows" });

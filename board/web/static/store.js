@@ -22,6 +22,12 @@ export class Store {
     this.pos = 0;
     this.came = []; // message rows since the last drawing: [message, whether it is in the window]
     this.recent = 0; // messages in this second
+    this.second = 0;
+    this.reading = false; // somebody is not at the end of the messages
+    this.sinceLooked = ""; // what happened while nobody looked
+    this.asOf = 0; // when what is shown was known, if the node has not answered yet
+    this.rooms = [];
+    this.asksChanged = () => {}; // the feed asks again
     this.lastBeat = 0; // local clock
     this.skew = 0; // what the node's clock shows more than ours, ms; below a second it is the way here
     this.connected = false;

@@ -60,7 +60,7 @@ export class VList {
     let first = 0, last = 0;
     while (first < n && sums[first + 1] < from) first++;
     for (last = first; last < n && sums[last] < from + s.clientHeight + 2 * beyond;) last++;
-    const active = document.activeElement?.closest("[data-key]");
+    const active = /** @type {HTMLElement} */ (document.activeElement?.closest("[data-key]"));
     if (active?.parentNode === this.list) {
       const at = this.items.findIndex((item) => String(this.how.key(item)) === active.dataset.key);
       if (at >= 0 && at < first && first - at < 100) first = at;

@@ -61,6 +61,7 @@ class Work extends HTMLElement {
     this.now = now;
     const all = [...store.tasks.values()];
     this.drawEmpty(store, all);
+    /** @type {Map<string, any[]>} */
     const by = Map.groupBy(all, (task) => partOf(task, now));
     for (const [name, part] of Object.entries(this.parts)) {
       const list = (by.get(name) ?? []).sort((a, b) =>
