@@ -156,6 +156,11 @@ func TestPaletteGoesEverywhere(t *testing.T) {
 	press(t, ctx, "g", "s")
 	until(t, ctx, shows("used by build-1"), 3*time.Second)
 	allShots(t, ctx, "settings")
+	do(t, ctx, chromedp.EmulateViewport(390, 844))
+	if !eval[bool](t, ctx, `document.querySelector("as-settings").getClientRects().length > 0`) {
+		t.Error("a phone shows nothing of settings")
+	}
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	do(t, ctx, click(`.setting form button`))
 	until(t, ctx, shows("aster up --detach --join aster1-x"), 2*time.Second)
 	do(t, ctx, click(`.setting-rows [data-open=yes] button`))

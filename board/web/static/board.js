@@ -111,6 +111,7 @@ function routed() {
   parts.mesh.hidden = view !== "mesh";
   parts.settings.hidden = view !== "settings";
   document.body.dataset.view = view;
+  parts.tabs.follow(view);
   if (view === "settings") parts.settings.load();
   const key = JSON.stringify([filter, at]);
   if (key !== shown) {

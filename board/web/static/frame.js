@@ -132,6 +132,17 @@ class Tabs extends HTMLElement {
   choose(name) {
     if (name === "mesh" && where().view === "board") show("mesh");
     else if (name !== "mesh" && where().view !== "board") show("board");
+    this.mark(name);
+  }
+
+  // follow brings the tabs to the view that the address names.
+  follow(view) {
+    const mesh = document.body.dataset.tab === "mesh";
+    if (view !== "board" && !mesh) this.mark("mesh");
+    else if (view === "board" && mesh) this.mark("work");
+  }
+
+  mark(name) {
     document.body.dataset.tab = name;
     for (const b of /** @type {any} */ (this.children)) attr(b, "aria-current", b.dataset.tab === name ? "page" : null);
     this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));

@@ -109,7 +109,7 @@ class Settings extends HTMLElement {
     const now = Date.now();
     const open = !x.usedBy && x.expires > now;
     const state = x.usedBy ? t("invite_used", { node: x.usedName || x.usedBy.slice(-6) }) : open ? t("invite_open", { time: age(x.expires - now) }) : t("invite_over");
-    return el("li", { "data-open": open ? "yes" : "no" }, el("span", { class: "name" }, x.role), foreign(state), el("span", { class: "quiet" }, t("made_at"), " ", timeNode(x.made, now)), x.usedAt ? el("span", { class: "quiet" }, timeNode(x.usedAt, now)) : "", el("span", { class: "spacer" }),
+    return el("li", { "data-open": open ? "yes" : "no" }, el("span", { class: "name" }, x.role), foreign(state), x.usedAt ? timeNode(x.usedAt, now) : "", el("span", { class: "quiet" }, t("made_at"), " ", timeNode(x.made, now)), el("span", { class: "spacer" }),
       open ? pressed(t("withdraw"), () => this.does(this.invites, async () => {
         await post("invites/" + encodeURIComponent(x.id) + "/withdraw");
         this.invites.shown.replaceChildren();
