@@ -276,6 +276,7 @@ func (l *loop) finish() error {
 			l.out(o)
 		}
 		l.letting, l.list = false, nil
+		l.yield(rd.Out)
 		l.replicate()
 		if again := l.settleKeys(); !l.settleMoves() && !l.membersDirty && !again {
 			return nil

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -57,6 +59,14 @@ func (l *loop) out(o hub.Out) {
 		l.roomAcked(o)
 	case hub.MainChanged:
 		l.mainChanged(o)
+	}
+}
+
+// yield lets the sockets that were given messages write them before the loop goes on: their writers would else come behind
+// those of the links, which carry receipts.
+func (l *loop) yield(outs []hub.Out) {
+	if slices.ContainsFunc(outs, func(o hub.Out) bool { _, ok := o.(hub.Deliver); return ok }) {
+		runtime.Gosched()
 	}
 }
 

@@ -60,8 +60,8 @@ func wrapWAL(f vfs.File, flags vfs.OpenFlag) vfs.File {
 	return &gatherFile{File: f}
 }
 
-// gatherMax bounds what is gathered: a commit of the size that a frame between nodes has, with its index pages.
-const gatherMax = 4 << 20
+// gatherMax bounds what is gathered, so that a connection holds no more.
+const gatherMax = 512 << 10
 
 // gatherFile is a write-ahead log. One connection, so one goroutine, uses it.
 type gatherFile struct {
@@ -79,6 +79,9 @@ func (f *gatherFile) WriteAt(p []byte, off int64) (int, error) {
 	if len(f.buf) == 0 {
 		f.at = off
 	}
+	if f.buf == nil {
+		f.buf = make([]byte, 0, gatherMax)
+	}
 	f.buf = append(f.buf, p...)
 	return len(p), nil
 }
@@ -90,9 +93,7 @@ func (f *gatherFile) out() error {
 		return nil
 	}
 	_, err := f.File.WriteAt(f.buf, f.at)
-	if f.buf = f.buf[:0]; cap(f.buf) > gatherMax/4 {
-		f.buf = nil // a rare large commit must not hold its size
-	}
+	f.buf = f.buf[:0]
 	return err
 }
 
