@@ -72,6 +72,7 @@ var owners = map[string][]string{
 	"github.com/pelletier/go-toml/v2":   {"cmd/aster"},
 	"github.com/spf13/cobra":            {"cmd/aster"},
 	"golang.org/x/term":                 {"cmd/aster"},
+	"github.com/yuin/goldmark":          {"board/web"},
 }
 
 var importRules = []rule{

@@ -114,6 +114,7 @@ func TestABurstIsOneLineAPair(t *testing.T) {
 
 func TestToolsFoldAndThreadsAreWhole(t *testing.T) {
 	f := working()
+	f.snap.Messages[12].Envelope.Value = value(map[string]string{"summary": "3 of **3** tests pass\n\n- <b>one</b>\n- [log](https://ci.example/1)"})
 	f.snap.Messages[12].Envelope.Blobs = []protocol.BlobRef{{SHA256: strings.Repeat("ab", 32), Bytes: 12, Name: "notes.txt"}}
 	s, ts := serve(t, f)
 	ctx := browser(t)
@@ -125,6 +126,7 @@ func TestToolsFoldAndThreadsAreWhole(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(ts.URL+"/m/"+string(f.snap.Messages[12].Envelope.ID)))
 	until(t, ctx, `document.querySelectorAll(".thread li").length === 2 && document.querySelector(".thread [aria-current]").innerText.includes("3 of 3 tests pass")`, 3*time.Second)
 	until(t, ctx, shows("notes.txt"), time.Second)
+	until(t, ctx, `document.querySelector(".tree strong").textContent === "3" && document.querySelectorAll(".tree li").length === 2 && !document.querySelector(".tree b")`, time.Second)
 	press(t, ctx, "w")
 	until(t, ctx, shows("Signed by mac-mini. Hash chain and signature were checked now, and hold."), 2*time.Second)
 	press(t, ctx, "r")

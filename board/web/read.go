@@ -83,13 +83,19 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request, _ Standing) {
 	}
 	if tier == "" {
 		got, err := s.backend.Message(r.Context(), r.PathValue("id"))
-		s.answer(w, r, got, err)
+		s.answer(w, r, opened{got, markdownWords(got.Envelope.Text(markdownBytes))}, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
 	got, err := s.backend.WaitTier(ctx, r.PathValue("id"), tier)
 	s.answer(w, r, got, err)
+}
+
+// opened is a message that somebody reads: with its words as a tree where they are more than plain.
+type opened struct {
+	api.Message
+	Words []words `json:"words,omitempty"`
 }
 
 func (s *Server) search(w http.ResponseWriter, r *http.Request, _ Standing) {
