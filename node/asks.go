@@ -28,6 +28,12 @@ var askNames = map[protocol.Intent]api.AskKind{
 	"PRMergeRequest": api.AskReview, "PRDraftReady": api.AskReview,
 }
 
+// endedState is how questions ended a moment ago. Owned by the loop.
+type endedState struct {
+	endedAsks []api.AskEnded   // the newest, endedKept at most
+	endedBy   []protocol.MsgID // the answer that ended each
+}
+
 // asked is what the loop knows for Asks.
 type asked struct {
 	now       time.Time

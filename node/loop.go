@@ -14,7 +14,6 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/protocol"
-	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/member"
@@ -65,8 +64,7 @@ type loop struct {
 	values map[string][]byte // to commit this turn, beside what the hub wants
 	after  []func(error)     // told once this turn is durable, or why it is not
 
-	endedAsks []api.AskEnded   // the newest, endedKept at most
-	endedBy   []protocol.MsgID // the answer that ended each
+	endedState
 	keyState
 	officeState
 	askState
