@@ -354,9 +354,6 @@ func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
 	return nil
 }
 
-// recordBytes is what a record weighs on a link: its body and about 120 bytes round it.
-func recordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120 }
-
 // roster is who belongs to the mesh, as the board's fold knows it.
 func (l *loop) roster() *member.Roster { return l.board.Roster() }
 

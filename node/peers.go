@@ -239,6 +239,9 @@ func (l *loop) replicate() {
 	clear(l.fresh)
 }
 
+// recordBytes is what a record weighs on a link: its body and about 120 bytes round it.
+func recordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120 }
+
 // sendRange sends whole commits of a log: from memory if this turn wrote them, else from the store.
 func (l *loop) sendRange(r replica.Range) {
 	recs := l.fresh[r.Log]
