@@ -193,7 +193,7 @@ func TestMainTakesAnAgentFromAHomeThatIsGone(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].Envelope.ID != "g1" {
 		t.Fatalf("taken over: %d, %v", len(rows), err)
 	}
-	b = again(t, b, &nb)
+	again(t, b, &nb)
 	eventually(t, "the old home knows", func() bool { return nb.knows(t, "bob", na) })
 	if rows, err := nb.store.Inbox("bob", inboxUnread); err != nil || len(rows) != 0 {
 		t.Errorf("%d still unread at the old home, %v", len(rows), err)

@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -73,6 +72,3 @@ func sampleHealth(now time.Time) api.Health {
 	}
 	return h
 }
-
-// bodied makes words long enough to be cut.
-func bodied(words string) string { return words + strings.Repeat(" and so on", 60) }

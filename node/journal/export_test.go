@@ -4,9 +4,8 @@ import "testing"
 
 // Faulty is the seeded file layer under a store, for the contract that the model of it keeps too.
 type Faulty struct {
-	d    *disk
-	name string
-	j    *Journal
+	d *disk
+	j *Journal
 }
 
 // OpenFaulty opens a store in dir over a disk of its own.
