@@ -163,6 +163,10 @@ func TestAProofHoldsAndAThreadIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	asksUntil(t, nb, "who asked", func(api.Asks) bool {
+		all, err := nb.Agents(t.Context())
+		return err == nil && len(all) > 1
+	})
 	for range 2 {
 		if _, err := nb.Send(t.Context(), api.SendRequest{From: "answerer", To: "devbox", Intent: "Response", Re: root.MsgID, Value: json.RawMessage(`{"text":"yes"}`)}); err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func TestShots(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The result is there, and where there is room so are the four nodes.
-		ready := `document.body.innerText.includes("+2 -1 cart/total.go")`
+		ready := `document.body.innerText.includes("cart/total.go")`
 		if !shot.phone {
 			ready += ` && ["devbox", "mac-mini", "build-1", "guest"].every((n) => document.body.innerText.includes(n))`
 		}
