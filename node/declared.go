@@ -50,23 +50,65 @@ func (l *loop) chart(all []board.Declaration) json.RawMessage {
 	if newest == nil {
 		return nil
 	}
-	return l.valueOf(newest)
+	if v := l.valueOf(newest); v != nil { // until a large one is read the one before it holds
+		l.n.shown.chart = v
+	}
+	return l.n.shown.chart
 }
 
-// valueOf is a declaration's value; a large one is read where it lies. nil: it could not be read.
+// valueOf is a declaration's value. One that the board does not hold is in its record; one that is content was read beside
+// the loop as it came. nil: it could not be read, or not yet.
 func (l *loop) valueOf(d *board.Declaration) json.RawMessage {
 	if d.Value != nil {
 		return d.Value
 	}
-	m, ok, err := l.store.Message(d.Log, d.Seq)
-	if err == nil && ok {
-		err = l.n.fill(&m.Envelope)
+	if v := l.n.shown.declared[hub.Ref{Log: d.Log, Seq: d.Seq}]; v != nil {
+		return v
 	}
+	m, ok, err := l.store.Message(d.Log, d.Seq)
 	if err != nil || !ok {
 		l.log.Error("declaration not readable", "agent", d.From, "intent", d.Intent, "log", d.Log.String(), "seq", d.Seq, "err", err)
 		return nil
 	}
 	return m.Envelope.Value
+}
+
+// keepDeclared keeps the value of a large declaration that was read, and no longer those that newer ones replaced. A value
+// that no honest node lets in is kept by none.
+func (l *loop) keepDeclared(ref hub.Ref, whole *protocol.Envelope) {
+	if protocol.Lookup(whole.Intent).Class != protocol.ClassDeclaration || whole.ValueBlob != nil ||
+		protocol.CheckDeclaration(whole.Intent, whole.From, whole.Value) != nil {
+		return
+	}
+	l.declarations = nil
+	now := map[hub.Ref]json.RawMessage{}
+	for _, d := range l.allDeclared().all {
+		of := hub.Ref{Log: d.Log, Seq: d.Seq}
+		if v := l.n.shown.declared[of]; v != nil {
+			now[of] = v
+		} else if of == ref {
+			now[of] = whole.Value
+		}
+	}
+	l.n.shown.declared = now
+}
+
+// readDeclared reads the large declarations of before this start.
+func (l *loop) readDeclared() {
+	for _, d := range l.allDeclared().all {
+		if d.Value != nil {
+			continue
+		}
+		m, ok, err := l.store.Message(d.Log, d.Seq)
+		if err == nil && ok && m.Envelope.ValueBlob != nil {
+			if err = l.n.fill(&m.Envelope); err == nil {
+				l.keepDeclared(hub.Ref{Log: d.Log, Seq: d.Seq}, &m.Envelope)
+			}
+		}
+		if err != nil {
+			l.log.Error("declaration not readable", "agent", d.From, "intent", d.Intent, "log", d.Log.String(), "seq", d.Seq, "err", err)
+		}
+	}
 }
 
 // showDeclared adds what is declared to what a new connection is shown: all of it to boards and the agents of the inside,

@@ -59,6 +59,7 @@ type Node struct {
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk        diskGauge
+	shown       shown      // the loop's
 	uploads     sync.Mutex // held while a client's upload is counted and entered
 }
 

@@ -110,59 +110,46 @@ func (l *loop) deliver(o hub.Deliver) {
 
 // copy shows a message to boards and pages.
 func (l *loop) copy(o hub.Copy) {
-	if m := l.recent.get(o.Ref); m != nil {
-		m.conn = o.Except
+	w := &showing{wall: l.now.UnixMilli(), except: o.Except, told: l.recent.get(o.Ref)}
+	if w.told != nil {
+		w.told.conn = o.Except
 		l.n.health.message()
-		if l.n.pages.watched() {
-			l.n.pages.publish(api.Event{Type: "message", Pos: m.pos, Message: l.messageOf(m)})
-		}
 	}
 	if o.Env.Room != "" {
-		o.Except = 0 // in a room a person sees its own words where everybody does
+		w.except = 0 // in a room a person sees its own words where everybody does
 	}
-	if len(l.core.Boards()) > 0 && !asterism.Streamed(o.Env) {
-		l.toBoards(asterism.AppendDelivery(nil, o.Env, l.now.UnixMilli()), o.Except)
+	if !asterism.Streamed(o.Env) {
+		w.boards = l.core.Boards()
 	}
+	declared := protocol.Lookup(o.Env.Intent).Class == protocol.ClassDeclaration
+	switch {
+	case o.Env.ValueBlob != nil && (len(w.boards) > 0 || declared || l.n.pages.watched()):
+		w.large, w.ref = o.Env, o.Ref
+	case len(w.boards) > 0:
+		w.frame = asterism.AppendDelivery(nil, o.Env, w.wall)
+	}
+	l.show(w)
 }
 
 // messageOf is the API's view of a recent message.
 func (l *loop) messageOf(m *recentMessage) *api.Message {
+	text := m.text
+	if m.env.ValueBlob == nil {
+		text = l.n.textOf(m.env)
+	}
+	return &api.Message{
+		Pos: m.pos, Short: shortOf(m.env), At: m.wall, Node: m.ref.Log.Peer, NodeName: l.n.nameOf(m.ref.Log.Peer),
+		Log: m.ref.Log.String(), Seq: m.ref.Seq, Doubt: l.n.doubt(m.ref.Log.Peer), Envelope: *m.env, Text: text, Tiers: l.tiersOf(m),
+	}
+}
+
+func (l *loop) tiersOf(m *recentMessage) []api.TierAt {
 	tiers := append([]api.TierAt{{Tier: protocol.Logged, At: m.wall, By: m.ref.Log.Peer}}, m.tiers...)
 	if l.n.replicatedHas(m.ref.Log, m.ref.Seq) {
 		tiers = addTier(tiers, api.TierAt{Tier: protocol.Replicated})
 	}
 	sortTiers(tiers)
-	return &api.Message{
-		Pos: m.pos, Short: shortOf(m.env), At: m.wall, Node: m.ref.Log.Peer, NodeName: l.n.nameOf(m.ref.Log.Peer),
-		Log: m.ref.Log.String(), Seq: m.ref.Seq, Doubt: l.n.doubt(m.ref.Log.Peer), Envelope: *m.env, Text: l.n.textOf(m.env), Tiers: tiers,
-	}
-}
-
-func (l *loop) toBoards(frame []byte, except hub.ConnID) {
-	boards := l.core.Boards()
-	if len(boards) == 0 {
-		return
-	}
-	p, err := link.Prepare(frame)
-	if err != nil {
-		l.log.Error("frame for boards not prepared", "err", err)
-		return
-	}
-	for _, id := range boards {
-		s := l.sockets[id]
-		if s == nil || id == except {
-			continue
-		}
-		if s.undecided {
-			if s.greets.Load() {
-				s.held = nil // an agent is shown nothing of it
-			} else if s.held = append(s.held, p); len(s.held) > heldMax {
-				l.decided(s)
-			}
-			continue
-		}
-		s.conn.SendPrepared(p)
-	}
+	return tiers
 }
 
 // tier tells whoever should know that a message came further: its sender's sockets, waiters, pages.
@@ -182,7 +169,7 @@ func (l *loop) tier(o hub.TierReached) {
 		if err != nil || !ok {
 			return
 		}
-		m = &recentMessage{pos: stored.Pos, ref: o.Ref, wall: stored.Wall, env: &stored.Envelope, tiers: l.n.message(&stored).Tiers}
+		m = &recentMessage{pos: stored.Pos, ref: o.Ref, wall: stored.Wall, env: &stored.Envelope, tiers: l.n.tiersOf(&stored)}
 	} else if !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
 		m.tiers = addTier(m.tiers, api.TierAt{Tier: o.Tier, At: l.now.UnixMilli(), Agent: o.Agent, Reason: o.Reason})
 	}
@@ -194,7 +181,7 @@ func (l *loop) tier(o hub.TierReached) {
 	}
 	l.showAck(o, m)
 	if l.n.pages.watched() && !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
-		l.n.pages.publish(api.Event{Type: "tiers", MsgID: m.env.ID, From: m.env.From, Tiers: l.messageOf(m).Tiers})
+		l.n.pages.publish(api.Event{Type: "tiers", MsgID: m.env.ID, From: m.env.From, Tiers: l.tiersOf(m)})
 	}
 }
 

@@ -29,6 +29,7 @@ type recentMessage struct {
 	env   *protocol.Envelope
 	tiers []api.TierAt
 	conn  hub.ConnID // the socket it came through, if any
+	text  string     // the headline of a large value, once it was read
 }
 
 func (m *recentMessages) put(ref hub.Ref, pos uint64, rec *protocol.Record, env *protocol.Envelope) {

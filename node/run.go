@@ -65,6 +65,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := n.openLoop(); err != nil {
 		return err
 	}
+	n.loop.readDeclared()
 	if err := n.openAbroad(); err != nil {
 		return err
 	}

@@ -30,20 +30,23 @@ func (n *Node) nameOf(p protocol.PeerID) string {
 
 // message turns a stored message into the API's.
 func (n *Node) message(m *journal.Message) api.Message {
-	out := api.Message{
+	return api.Message{
 		Pos: m.Pos, Short: shortOf(&m.Envelope), At: m.Wall, Node: m.Log.Peer, NodeName: n.nameOf(m.Log.Peer),
-		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: m.Envelope, Text: n.textOf(&m.Envelope),
+		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: m.Envelope, Text: n.textOf(&m.Envelope), Tiers: n.tiersOf(m),
 	}
-	out.Tiers = append(out.Tiers, api.TierAt{Tier: protocol.Logged, At: m.Wall, By: m.Log.Peer})
+}
+
+func (n *Node) tiersOf(m *journal.Message) []api.TierAt {
+	out := []api.TierAt{{Tier: protocol.Logged, At: m.Wall, By: m.Log.Peer}}
 	for _, t := range m.Tiers {
 		if t.Tier != hub.Given && t.Tier != hub.Kept && t.Tier != protocol.Handed {
-			out.Tiers = addTier(out.Tiers, api.TierAt{Tier: t.Tier, At: t.Wall, By: t.By, Agent: t.Agent, Reason: t.Reason})
+			out = addTier(out, api.TierAt{Tier: t.Tier, At: t.Wall, By: t.By, Agent: t.Agent, Reason: t.Reason})
 		}
 	}
 	if n.replicatedHas(m.Log, m.Seq) {
-		out.Tiers = addTier(out.Tiers, api.TierAt{Tier: protocol.Replicated})
+		out = addTier(out, api.TierAt{Tier: protocol.Replicated})
 	}
-	sortTiers(out.Tiers)
+	sortTiers(out)
 	return out
 }
 
