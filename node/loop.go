@@ -68,6 +68,7 @@ type loop struct {
 	keyState
 	officeState
 	askState
+	claimState
 	membersDirty bool
 	lookAt       time.Time // when certificates are looked at again
 	saved        time.Time // last board checkpoint
@@ -206,6 +207,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.core.Step(l.now, hub.Tick{})
 		}
 		l.tickOffice()
+		l.lookAtClaims()
 		l.lookAtCertificates()
 		if err := l.finish(); err != nil {
 			return err
@@ -235,7 +237,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt, l.officeDue()} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt, l.officeDue(), l.claimsDue()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}

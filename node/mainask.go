@@ -18,6 +18,12 @@ import (
 const (
 	askHandOver uint8 = 1
 	askAnswer   uint8 = 2
+	askAcquire  uint8 = 3
+	askRenew    uint8 = 4
+	askRelease  uint8 = 5
+	claimQuery  uint8 = 6 // main to a member: what do your agents hold?
+	claimHeld   uint8 = 7
+	claimLost   uint8 = 8 // main to a member: these are another's
 )
 
 // askWait is how long a question to main's node waits for its answer.
@@ -69,6 +75,8 @@ func (l *loop) askFrom(from protocol.PeerID, f meshwire.Claims) {
 			return
 		}
 		l.answer(from, f.Token, l.handOver(f.Items[0].Agent, f.Items[0].Why))
+	default:
+		l.claimFrom(from, f)
 	}
 }
 
@@ -214,7 +222,11 @@ func (l *loop) main() api.Main {
 func (l *loop) claims() []api.Claim {
 	out := []api.Claim{}
 	for _, c := range l.board.Claims() {
-		out = append(out, api.Claim{ID: c.ID, Agent: c.Agent, Home: c.Home, NodeName: l.n.nameOf(c.Home), Scopes: c.Scopes, Why: c.Why,
+		left := int64(0)
+		if l.holder != nil && c.Home == l.n.home.peer {
+			left = l.holder.Left(l.moment(), c.ID).Milliseconds()
+		}
+		out = append(out, api.Claim{Left: left, ID: c.ID, Agent: c.Agent, Home: c.Home, NodeName: l.n.nameOf(c.Home), Scopes: c.Scopes, Why: c.Why,
 			Since: c.Wall, Term: c.Term.Number, Here: c.Home == l.n.home.peer})
 	}
 	return out

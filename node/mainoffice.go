@@ -129,6 +129,8 @@ func (l *loop) settleOffice() {
 	if rd.Asked != nil {
 		l.askHandoff(rd.Asked)
 	}
+	last := l.roster().Term()
+	l.settleGranter(rd.Elected != nil && last.Ended && last.Term() == rd.Elected.Prev && !rd.Elected.Forced)
 	l.sayWhetherSure()
 	if rd.Changed {
 		l.officeChanged()

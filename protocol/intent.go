@@ -102,7 +102,7 @@ var catalogue = func() map[Intent]IntentInfo {
 			"DECISION_REJECT_FRAMING", "HyperbriefCard", "SpecGapReport", "SpecGapCode", "Proposal", "ReturnPackage",
 			"TaskEnvelope", "Attachment", "ArtifactManifest", "ArtifactChunk", "ArtifactComplete",
 			"SelectionPrompt", "SelectionAnswer", "SelectionCancel"),
-		rows(ClassA2A, Kept, true, true, true, "HandoffRequested", "SelectionExpired", "SelectionResolved"),
+		rows(ClassA2A, Kept, true, true, true, "ClaimLost", "HandoffRequested", "SelectionExpired", "SelectionResolved"),
 		rows(ClassRun, Kept, true, false, false, AgentText),
 		rows(ClassRun, Kept, false, false, false, ToolCall, "RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "STEP_STARTED", "STEP_FINISHED"),
 		rows(ClassRun, Live, false, false, false, "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END",

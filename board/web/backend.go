@@ -127,6 +127,9 @@ type Office interface {
 	// TakeMain makes this node main without an election.
 	TakeMain(ctx context.Context) (api.TakeResult, error)
 	Claims(ctx context.Context) ([]api.Claim, error)
+	// Acquire returns when main has granted the claim, or refused it.
+	Acquire(ctx context.Context, req api.ClaimRequest) (api.Claim, error)
+	ReleaseClaim(ctx context.Context, id string) error
 }
 
 // Blobs are attachments by content hash.

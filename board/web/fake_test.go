@@ -350,6 +350,16 @@ func (f *fake) TakeMain(context.Context) (api.TakeResult, error) {
 
 func (f *fake) Claims(context.Context) ([]api.Claim, error) { return nil, nil }
 
+func (f *fake) Acquire(_ context.Context, req api.ClaimRequest) (api.Claim, error) {
+	f.note("acquire %v", req.Scopes)
+	return api.Claim{ID: "c", Scopes: req.Scopes}, nil
+}
+
+func (f *fake) ReleaseClaim(_ context.Context, id string) error {
+	f.note("release %s", id)
+	return nil
+}
+
 func (f *fake) RenameAgent(_ context.Context, a, to protocol.AgentID) (api.Agent, error) {
 	f.note("rename %s %s", a, to)
 	return api.Agent{ID: to}, nil

@@ -14,6 +14,8 @@ func (s *Server) officeTable() []route {
 		{method: "POST", path: v1 + "/main/handoff", who: signedIn, handle: s.handoff},
 		{method: "POST", path: v1 + "/main/take", who: ownerOnly, handle: s.takeMain},
 		{method: "GET", path: v1 + "/claims", who: signedIn, handle: s.claims},
+		{method: "POST", path: v1 + "/claims", who: ownerOnly, handle: s.acquire},
+		{method: "POST", path: v1 + "/claims/{id}/release", who: ownerOnly, handle: s.releaseClaim},
 	}
 }
 
@@ -39,6 +41,20 @@ func (s *Server) takeMain(w http.ResponseWriter, r *http.Request, _ Standing) {
 func (s *Server) claims(w http.ResponseWriter, r *http.Request, _ Standing) {
 	all, err := s.backend.Claims(r.Context())
 	s.give(w, r, map[string]any{"claims": all}, err)
+}
+
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request, _ Standing) {
+	var req api.ClaimRequest
+	err := readJSON(w, r, &req)
+	var out api.Claim
+	if err == nil {
+		out, err = s.backend.Acquire(r.Context(), req)
+	}
+	s.give(w, r, out, err)
+}
+
+func (s *Server) releaseClaim(w http.ResponseWriter, r *http.Request, _ Standing) {
+	s.give(w, r, struct{}{}, s.backend.ReleaseClaim(r.Context(), r.PathValue("id")))
 }
 
 // give answers with v, or with why not.

@@ -184,11 +184,11 @@ func TestWordsAndExitCodes(t *testing.T) {
 			name: "label of no key", args: "key label x y", code: 4, err: "there is no such key; aster key list shows them\n",
 			routes: map[string]any{"POST /keys/{ref}/label": protocol.Refuse("KEY_NOT_FOUND", "there is no such key", "aster key list shows them")},
 		},
-		{name: "main", args: "main", routes: map[string]any{"GET /main": api.Main{Term: 4, Peer: "P", Node: "devbox", Agent: "claude-shop", Here: true, Sure: true, Voters: []string{"devbox", "mac"}, Missing: []string{"mac"}}},
-			out: "claude-shop on devbox, term 4 (this node)\nwho elects: devbox, mac\nIt does not reach mac, which are too few to elect another.\n"},
+		{name: "main", args: "main", routes: map[string]any{"GET /main": api.Main{Term: 4, Peer: "P", Node: "devbox", Agent: "claude-shop", Here: true, Sure: true, Voters: []string{"devbox", "mac"}, Missing: []string{"mac"}}}, out: "claude-shop on devbox, term 4 (this node)\nwho elects: devbox, mac\nIt does not reach mac, which are too few to elect another.\n"},
 		{name: "main take", args: "main take", code: 2, err: "*"},
-		{name: "main take by force", args: "main take --force", routes: map[string]any{"POST /main/take": api.TakeResult{Main: api.Main{Term: 5, Peer: "P", Node: "mac", Here: true}, Twice: []api.Claim{{Agent: "a", NodeName: "devbox", Scopes: []string{"path:x/"}}}}},
-			out: "mac, no agent named yet, term 5 (this node)\nUntil their leases end, five minutes at most, these claims may be held twice:\n  path:x/  a on devbox\n"},
+		{name: "claim", args: "claim acquire src --pid 7", routes: map[string]any{"POST /claims": api.Claim{ID: "c1", Agent: "a", Scopes: []string{"path:src"}}}, out: "c1\n", err: "a holds path:src while process 7 runs\n"},
+		{name: "claims", args: "claim list", routes: map[string]any{"GET /claims": map[string]any{"claims": []api.Claim{{ID: "c1", Agent: "a", NodeName: "mac", Scopes: []string{"path:src"}, Why: "w"}}}}, out: "*"},
+		{name: "main take by force", args: "main take --force", routes: map[string]any{"POST /main/take": api.TakeResult{Main: api.Main{Term: 5, Peer: "P", Node: "mac", Here: true}, Twice: []api.Claim{{Agent: "a", NodeName: "devbox", Scopes: []string{"path:x/"}}}}}, out: "mac, no agent named yet, term 5 (this node)\nUntil their leases end, five minutes at most, these claims may be held twice:\n  path:x/  a on devbox\n"},
 		{
 			name: "report", args: "report --re t-7kq2m --status done --summary +14", out: "m-9mmdk logged\n",
 			routes: map[string]any{"GET /messages/{id}": message, "POST /send": api.SendResult{MsgID: "id-9", Short: "9mmdk", Tier: protocol.Logged}},
@@ -226,7 +226,7 @@ func TestWordsAndExitCodes(t *testing.T) {
 func TestEveryCommandSaysThatNoNodeRuns(t *testing.T) {
 	home := newHome(t)
 	for _, args := range []string{
-		"status", "peers", "agents", "agent list", "agent forget x", "agent rename x y", "agent move x y", "main", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
+		"status", "peers", "agents", "agent list", "agent forget x", "agent rename x y", "agent move x y", "main", "main handoff x", "main take --force", "claim list", "claim acquire x", "claim release x", "board", "down", "invite", "member list", "member renew x", "member revoke x", "leave",
 		"key issue", "key list", "key renew x", "key label x y", "key revoke x",
 		"send --to a hi", "delegate --to a hi", "report --re x --status done", "inbox", "inbox --follow", "ack x", "wait", "show x", "outbox", "tail", "search x",
 		"task list", "task show x", "task fetch x", "task cancel x",

@@ -85,6 +85,14 @@ type TakeResult struct {
 	Twice []Claim `json:"twice"`
 }
 
+// ClaimRequest asks main for a claim, held until it is released or the process ends. POST /claims.
+type ClaimRequest struct {
+	Agent  protocol.AgentID `json:"agent,omitempty"`
+	Scopes []string         `json:"scopes"` // paths, or "contract:NAME"
+	Why    string           `json:"why,omitempty"`
+	PID    int              `json:"pid"`
+}
+
 // Claim is what an agent holds for itself alone. GET /claims.
 type Claim struct {
 	ID       string           `json:"id"`

@@ -105,7 +105,7 @@ func (g *Granter) Acquire(now protocol.Moment, c Claim) (Claim, *protocol.Refusa
 		return g.claims[c.ID].Claim, nil
 	}
 	if left := g.Caution(now); left > 0 {
-		return c, protocol.Refuse(protocol.CodeBusy, "main is new and waits for members that may hold claims it does not know", "try again within %s", left.Round(time.Second))
+		return c, protocol.Refuse(protocol.CodeBusy, "main is new and does not know all claims yet: it waits for members that are silent, %s at most", "try again later, or with --wait", left.Round(time.Second))
 	}
 	if mine >= protocol.ClaimsPerNodeMax {
 		return c, protocol.Refuse(protocol.CodeTooMany, "agents of one node hold at most %d claims", "release some", protocol.ClaimsPerNodeMax)

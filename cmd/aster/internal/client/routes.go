@@ -296,6 +296,17 @@ func (c *Client) Claims(ctx context.Context) ([]api.Claim, error) {
 	return out.Claims, err
 }
 
+// Acquire asks main for a claim.
+func (c *Client) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim, err error) {
+	err = c.call(ctx, post("claims"), req, &out)
+	return out, err
+}
+
+// ReleaseClaim ends a claim that is held through the node.
+func (c *Client) ReleaseClaim(ctx context.Context, id string) error {
+	return c.call(ctx, post("claims", id, "release"), nil, nil)
+}
+
 // BoardLink is an address that opens the board once.
 func (c *Client) BoardLink(ctx context.Context) (string, error) {
 	var out struct{ URL string }
