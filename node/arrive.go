@@ -67,7 +67,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		return
 	}
 	var held func(protocol.LogID) uint64
-	if l.n.standingOf(recs[0].Log.Peer) == mesh.Outside {
+	if ofOutsider(recs[0].Log) {
 		held = l.rep.Taken
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
@@ -107,7 +107,7 @@ func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 	if !now {
 		bound = l.board.Bound(rec.Log, env.From)
 	}
-	if k, ok := l.core.Agent(env.From); l.n.standingOf(rec.Log.Peer) == mesh.Outside && ok && k.Home != rec.Log.Peer {
+	if k, ok := l.core.Agent(env.From); ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer {
 		bound = false
 	}
 	if !bound {
@@ -121,7 +121,7 @@ func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 // persons of its own, never as the node, as main or as an agent of the inside, and says nothing that only a hub says but how
 // a question of its own ended. It looks at the record alone, so all nodes answer alike.
 func outsideMay(rec *protocol.Record, env *protocol.Envelope) bool {
-	if out, ok := rec.Log.Scope.Outsider(); !ok || out != rec.Log.Peer {
+	if !ofOutsider(rec.Log) {
 		return true
 	}
 	if env.Source == protocol.SourceServer {
@@ -131,6 +131,13 @@ func outsideMay(rec *protocol.Record, env *protocol.Envelope) bool {
 		return false
 	}
 	return (env.From == "") == (env.Source == protocol.SourceBoard)
+}
+
+// ofOutsider says whether a log's author writes in the scope of itself, as members outside alone do: that is known before
+// their admission is.
+func ofOutsider(log protocol.LogID) bool {
+	out, ok := log.Scope.Outsider()
+	return ok && out == log.Peer
 }
 
 // boundKey names an agent in a log.

@@ -18,10 +18,9 @@ func (c *Core) applied(now time.Time, in Applied) {
 	case protocol.KindBind:
 		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil &&
 			(body.Called == "" || protocol.CheckAgentID(body.Called) == nil) {
-			out, ok := rec.Log.Scope.Outsider()
-			guest := ok && out == rec.Log.Peer
+			guest := ofOutsider(rec.Log)
 			if guest {
-				c.fromOutside(out)
+				c.fromOutside(rec.Log.Peer)
 				if body.Moves > 0 || body.First() != body.Home {
 					return // to a member outside nobody moves
 				}
@@ -77,7 +76,7 @@ func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, se
 	if !c.speaksFor(env, ref.Log.Peer) {
 		return // a node speaks only for the agents bound to it
 	}
-	if r := c.outsiderMay(env, ref.Log.Peer, a); r != nil {
+	if r := c.outsiderMay(env, ref.Log, a); r != nil {
 		c.receipts.add(protocol.Refused, a.bind.Agent, r.Code, c.receiptScope(ref), ref)
 		return
 	}
@@ -107,13 +106,23 @@ func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, se
 	}
 }
 
-// outsiderMay decides again what an outside member's own node let in: nobody inside has looked at it yet.
-func (c *Core) outsiderMay(env *protocol.Envelope, author protocol.PeerID, target *agent) *protocol.Refusal {
-	role := c.nodeRole(author)
+// outsiderMay decides again what an outside member's own node let in: nobody inside has looked at it yet. Its scope says
+// that it is one before its member's record is here.
+func (c *Core) outsiderMay(env *protocol.Envelope, log protocol.LogID, target *agent) *protocol.Refusal {
+	role := c.nodeRole(log.Peer)
+	if ofOutsider(log) && c.members[log.Peer].Role == "" {
+		role = protocol.RolePeer
+	}
 	if role.Inside() {
 		return nil
 	}
 	return roles.May(role, env.Intent, c.role(target))
+}
+
+// ofOutsider says whether a log's author writes in the scope of itself, as members outside alone do.
+func ofOutsider(log protocol.LogID) bool {
+	out, ok := log.Scope.Outsider()
+	return ok && out == log.Peer
 }
 
 // speaksFor: an agent's words count from its home alone; a person's or node's from any member.

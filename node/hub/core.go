@@ -334,8 +334,8 @@ func (c *Core) home(id protocol.AgentID) *agent {
 // serves says whether an agent's inbox is this node's.
 func (c *Core) serves(a *agent) bool { return a.bind.Home == c.self && a.arrives == nil }
 
-// Self's place: an outside node writes everything in its one scope.
-func (c *Core) inside() bool { return c.members[c.self].Inside || len(c.members) == 0 }
+// Self's place: an outside node writes everything in its one scope. Who is not known to be inside is not, self too.
+func (c *Core) inside() bool { return c.members[c.self].Inside }
 
 // alone: no other inside member exists that could hold a copy.
 func (c *Core) Alone() bool {

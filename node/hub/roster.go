@@ -12,8 +12,11 @@ func (c *Core) role(a *agent) protocol.Role {
 	if c.term.Agent != "" && protocol.FoldAgentID(a.own) == protocol.FoldAgentID(c.term.Agent) && a.bind.Home == c.term.Peer {
 		return protocol.RoleMain
 	}
-	if m, ok := c.members[a.bind.Home]; ok && !m.Inside {
+	if m, ok := c.members[a.bind.Home]; ok && !m.Inside && m.Role != "" {
 		return m.Role
+	}
+	if a.guest {
+		return protocol.RolePeer // until its member's record says more
 	}
 	if a.hearsay && a.remote != nil && a.remote.Role != "" {
 		return a.remote.Role

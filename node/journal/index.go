@@ -203,6 +203,9 @@ type InboxRename struct{ From, To protocol.AgentID }
 
 func (t *transaction) renameInbox(r *InboxRename) error {
 	from, to := fold(r.From), fold(r.To)
+	if from == to {
+		return nil
+	}
 	if err := t.flushInbox(); err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (w *World) fails(a Action, n, m *node) bool {
 	case Suspend:
 		n.asleep = max(n.asleep, until)
 	case Jump:
-		n.skew = w.Plan.Skew * time.Duration(a.N%201-100) / 100
+		n.jumps(w.Plan.Skew * time.Duration(a.N%201-100) / 100)
 	case Cut:
 		w.network.cut[n.i][m.i] = until
 	case Split:

@@ -69,7 +69,7 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		p.n.w.fail("nothing beyond a cut is taken", "node %d takes %s up to %d, its cut is %d", p.n.i, p.n.w.logName(log), last, p.roster().Bound(log))
 	}
 	var held func(protocol.LogID) uint64
-	if p.standing(log.Peer) == outsider {
+	if ofOutsider(log) {
 		held = p.rep.Taken
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
@@ -102,13 +102,18 @@ func (p *proc) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 	if !now {
 		bound = p.board.Bound(rec.Log, env.From)
 	}
-	if k, ok := p.core.Agent(env.From); p.standing(rec.Log.Peer) == outsider && ok && k.Home != rec.Log.Peer {
+	if k, ok := p.core.Agent(env.From); ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer {
 		bound = false
 	}
 	if !bound {
 		return nil
 	}
 	return env
+}
+
+func ofOutsider(log protocol.LogID) bool {
+	out, ok := log.Scope.Outsider()
+	return ok && out == log.Peer
 }
 
 func (p *proc) mayWrite(from protocol.PeerID, log protocol.LogID) *protocol.Refusal {

@@ -103,7 +103,7 @@ func (c *contract) batch() journal.Batch {
 			b.Tiers = append(b.Tiers, c.tier(end))
 		}
 	}
-	if from, to := c.agent(), c.agent(); from != to && c.rng.IntN(8) == 0 {
+	if from, to := c.agent(), c.agent(); c.rng.IntN(8) == 0 {
 		b.Renames = []journal.InboxRename{{From: from, To: to}}
 	}
 	if key := fmt.Sprint("key/", c.rng.IntN(4)); c.rng.IntN(4) == 0 {

@@ -307,6 +307,9 @@ func (d *Disk) putTier(p journal.TierPut) {
 
 func (d *Disk) rename(r journal.InboxRename) {
 	from, to := protocol.FoldAgentID(r.From), protocol.FoldAgentID(r.To)
+	if from == to {
+		return
+	}
 	rows := d.inbox[to]
 	for _, row := range d.inbox[from] {
 		if slices.ContainsFunc(rows, func(o *inboxRow) bool { return o.rec == row.rec }) {
@@ -316,9 +319,7 @@ func (d *Disk) rename(r journal.InboxRename) {
 		moved.agent = r.To
 		rows = insertRow(rows, &moved)
 	}
-	if from != to {
-		d.setInbox(from, nil)
-	}
+	d.setInbox(from, nil)
 	d.setInbox(to, rows)
 	for _, row := range rows {
 		if row.state != open {

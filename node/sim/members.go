@@ -45,8 +45,9 @@ func (p *proc) known() map[protocol.PeerID]knownMember {
 		if err != nil {
 			continue
 		}
-		if cert, r := member.Verify(p.roster().Mesh(), chain, p.now, p.roster().Withdrawn); r == nil {
-			out[cert.Peer] = knownMember{member.Member{Peer: cert.Peer, Name: cert.Name, Role: cert.Role, Inside: cert.Inside, Cert: cert, Chain: s.chain, AdmittedBy: cert.Issuer}, true}
+		_, r := member.Verify(p.roster().Mesh(), chain, p.today(), p.roster().Withdrawn)
+		if cert := chain[0].Cert; r == nil || cert.Peer == p.n.peer {
+			out[cert.Peer] = knownMember{member.Member{Peer: cert.Peer, Name: cert.Name, Role: cert.Role, Inside: cert.Inside, Cert: cert, Chain: s.chain, AdmittedBy: cert.Issuer}, r == nil}
 		}
 	}
 	for _, m := range p.roster().Members() {
@@ -54,7 +55,7 @@ func (p *proc) known() map[protocol.PeerID]knownMember {
 		if ok && m.Revoked && seeded.Cert.Lifts > 0 && seeded.Cert.Lifts >= p.roster().RevokedAt(m.Peer) {
 			continue
 		}
-		out[m.Peer] = knownMember{m, p.roster().Standing(m.Peer, p.now) == nil}
+		out[m.Peer] = knownMember{m, p.roster().Standing(m.Peer, p.today()) == nil}
 	}
 	return out
 }
@@ -134,7 +135,7 @@ func (p *proc) invite(role protocol.Role, shown func(string)) {
 	if !p.roster().Issuer(p.n.peer) {
 		return
 	}
-	token, rec, err := member.NewInvite(p.n.w, p.roster().Mesh(), p.n.peer, nil, role, p.core.Clock(), p.now.Add(protocol.InviteLife))
+	token, rec, err := member.NewInvite(p.n.w, p.roster().Mesh(), p.n.peer, nil, role, p.core.Clock(), p.today().Add(protocol.InviteLife))
 	if err != nil {
 		p.n.w.fail("invites are made", "%v", err)
 		return
@@ -152,7 +153,7 @@ func (p *proc) admitJoin(peer protocol.PeerID, join member.JoinRequest, answered
 			return
 		}
 	}
-	if r := member.Redeem(stored, join.Secret, peer, p.now); r != nil {
+	if r := member.Redeem(stored, join.Secret, peer, p.today()); r != nil {
 		return
 	}
 	if stored.UsedBy == peer {
@@ -166,11 +167,11 @@ func (p *proc) admitJoin(peer protocol.PeerID, join member.JoinRequest, answered
 	if err != nil {
 		return
 	}
-	chain, r := member.Issue(p.n.key, own, member.Admit{Peer: peer, Name: join.Name, Role: stored.Role, Lifts: p.roster().RevokedAt(peer)}, p.now)
+	chain, r := member.Issue(p.n.key, own, member.Admit{Peer: peer, Name: join.Name, Role: stored.Role, Lifts: p.roster().RevokedAt(peer)}, p.today())
 	if r != nil {
 		return
 	}
-	used := stored.Used(peer, join.Name, chain, p.now)
+	used := stored.Used(peer, join.Name, chain, p.today())
 	p.value(keyInvite+stored.ID, protocol.EncodeBody(used))
 	p.core.Step(p.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindInviteUsed,
 		Body: protocol.EncodeBody(protocol.InviteUsedBody{Invite: stored.ID, Peer: peer})})
@@ -200,7 +201,7 @@ func (p *proc) seed(peer protocol.PeerID, raw []byte) {
 	if err != nil {
 		return
 	}
-	cert, r := member.Verify(p.roster().Mesh(), chain, p.now, p.roster().Withdrawn)
+	cert, r := member.Verify(p.roster().Mesh(), chain, p.today(), p.roster().Withdrawn)
 	if r != nil || cert.Peer != peer {
 		return
 	}

@@ -63,7 +63,7 @@ const (
 	Crash   Verb = "crash"   // node A at point N, down for a while
 	Stop    Verb = "stop"    // node A ends in order, down for a while
 	Suspend Verb = "suspend" // node A
-	Jump    Verb = "jump"    // the clock of node A, to N hundredths of Skew, seen at its next start
+	Jump    Verb = "jump"    // the clock of node A, to N hundredths of Skew
 	Cut     Verb = "cut"     // nothing goes from node A to node B
 	Split   Verb = "split"   // the nodes of mask N are apart from the others
 	Slow    Verb = "slow"    // links of node A
@@ -102,6 +102,9 @@ func PlanOf(seed uint64) Plan {
 	}
 	if r.IntN(2) == 0 {
 		p.Skew, p.Drift = 5*time.Minute, 0.002 // of two clocks 10 min: what certificates are given
+	}
+	if p.Skew > 0 && rand.New(rand.NewPCG(seed, 0xC10C)).IntN(3) == 0 {
+		p.Skew = 30 * time.Minute // dice of its own: no other plan changes
 	}
 	if p.Nodes > 3 {
 		p.Late = r.IntN(p.Nodes - 2)

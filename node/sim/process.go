@@ -22,6 +22,7 @@ type proc struct {
 	started time.Duration
 	wall    time.Time // at the start; within a process only the monotonic clock counts, as in Go's own times
 	now     time.Time
+	jumped  time.Duration // of the calendar since the start
 	gone    bool
 
 	core    *hub.Core
@@ -67,6 +68,26 @@ type peerState struct {
 func (p *proc) clock() time.Time {
 	d := p.n.w.now - p.started
 	return p.wall.Add(d + time.Duration(float64(d)*p.n.drift))
+}
+
+// today is what the machine's calendar shows: certificates and invites are judged by it. Unlike clock it jumps while the
+// process runs. At the end somebody has set all clocks, and waited until all certificates have begun.
+func (p *proc) today() time.Time {
+	w := p.n.w
+	if w.mended {
+		return epoch.Add(w.now + 4*w.Plan.Skew)
+	}
+	return p.clock().Add(p.jumped)
+}
+
+// jumps sets the machine's clock.
+func (n *node) jumps(skew time.Duration) {
+	if n.p != nil {
+		n.p.jumped += skew - n.skew
+		n.p.dirty = true
+		n.p.arrange(0)
+	}
+	n.skew = skew
 }
 
 // post gives the loop a job.

@@ -65,7 +65,7 @@ func (w *World) settle() {
 		return
 	}
 	w.logf("everything is healed")
-	w.calm = true
+	w.calm, w.mended = true, true
 	w.network.heal()
 	for _, n := range w.nodes {
 		n.asleep, n.slow, n.short, n.full, n.crash = 0, 0, 0, 0, nowhere
@@ -74,6 +74,7 @@ func (w *World) settle() {
 			n.planned = 0
 			n.startIn(w.between(0, time.Second))
 		} else if n.p != nil {
+			n.p.dirty = true
 			n.p.arrange(0)
 		}
 	}

@@ -31,6 +31,7 @@ type World struct {
 	network network
 	mesh    meshKeys
 	calm    bool // nothing fails any more
+	mended  bool // all clocks are right
 	ledger  ledger
 	proven  map[provenRange]bool
 
