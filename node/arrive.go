@@ -73,21 +73,26 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	l.spend(recs[0].Log.Peer, weigh(offer.Take, envs[skip:]))
 	for i := range offer.Take {
-		rec, env := &offer.Take[i], l.believed(&offer.Take[i], envs[skip+i])
+		rec, said := &offer.Take[i], envs[skip+i]
+		env, mixed := l.believed(rec, said)
 		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env, Void: env == nil && rec.Kind == protocol.KindMessage}
 		if i+1 < len(offer.Take) {
 			entry.Hash = offer.Take[i+1].Prev
 		}
 		l.foreign = append(l.foreign, entry)
-		l.core.Step(l.now, hub.Applied{Record: rec, Env: env, Seen: l.seen(env), Settled: l.settled(rec, env), Held: held})
+		in := hub.Applied{Record: rec, Env: env, Seen: l.seen(env), Settled: l.settled(rec, env), Held: held}
+		if mixed {
+			in.Disbelieved = said
+		}
+		l.core.Step(l.now, in)
 	}
 	l.from[recs[0].Log] = from
 }
 
 // believed is the envelope of an arrived message if its log may tell it: behind the binding of whoever speaks in it, and of
-// an outside member not under the name of somebody else's agent. What is not believed is kept and passed on like any
+// an outside member not under the name of somebody else's agent (mixed). What is not believed is kept and passed on like any
 // record, and shown nowhere.
-func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.Envelope {
+func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) (_ *protocol.Envelope, mixed bool) {
 	if rec.Kind == protocol.KindBind {
 		if b, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && b.Home == rec.Log.Peer {
 			l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(b.Agent)}] = !b.Forgotten
@@ -95,26 +100,25 @@ func (l *loop) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 				l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(b.Called)}] = !b.Forgotten
 			}
 		}
-		return env
+		return env, false
 	}
 	if env == nil || !outsideMay(rec, env) {
-		return nil
+		return nil, false
 	}
 	if env.From == "" {
-		return env
+		return env, false
 	}
 	bound, now := l.boundNow[boundKey{rec.Log, protocol.FoldAgentID(env.From)}]
 	if !now {
 		bound = l.board.Bound(rec.Log, env.From)
 	}
-	if k, ok := l.core.Agent(env.From); ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer {
-		bound = false
+	k, ok := l.core.Agent(env.From)
+	mixed = bound && ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer
+	if !bound || mixed {
+		l.log.Warn("words of an agent that this log has not bound, or that is called otherwise here", "peer", rec.Log.Peer, "agent", env.From, "seq", rec.Seq)
+		return nil, mixed
 	}
-	if !bound {
-		l.log.Warn("words of an agent that this log has not bound", "peer", rec.Log.Peer, "agent", env.From, "seq", rec.Seq)
-		return nil
-	}
-	return env
+	return env, false
 }
 
 // outsideMay says whether a record of a member outside claims no more than such a member may: it speaks for agents and

@@ -146,7 +146,7 @@ func (s *socket) mayFetch(of protocol.MsgID, from protocol.AgentID, sha string) 
 	}
 	for i := range found {
 		m := &found[i]
-		if m.Envelope.ID != of || from != "" && protocol.FoldAgentID(m.Envelope.From) != protocol.FoldAgentID(from) || !namesBlob(&m.Envelope, sha) {
+		if m.Envelope.ID != of || from != "" && !s.n.saidBy(m, from) || !namesBlob(&m.Envelope, sha) {
 			continue
 		}
 		if me == "" || party(&m.Envelope, names) && (!outside || m.Envelope.Room != "" || seenBy(m, me)) {

@@ -249,7 +249,7 @@ func (l *loop) pause() time.Duration {
 func (l *loop) finish() error {
 	for {
 		l.settleOffice()
-		rd := l.core.Ready(l.now)
+		rd := l.ready()
 		entries := append(l.foreign, l.sign(rd.Drafts)...)
 		l.foreign = nil
 		for k, v := range rd.Values {

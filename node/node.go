@@ -47,6 +47,7 @@ type Node struct {
 
 	standings   atomic.Pointer[standings]
 	names       atomic.Pointer[names]
+	aliases     atomic.Pointer[hub.Aliases]
 	ownRole     atomic.Value // protocol.Role
 	replicated  sync.Map     // protocol.LogID of ours → uint64
 	skews       sync.Map     // protocol.PeerID → time.Duration
@@ -225,7 +226,7 @@ func (n *Node) inboxItems(agent protocol.AgentID, after uint64, limit int) ([]br
 	}
 	out := make([]bridge.Item, 0, len(rows))
 	for i := range rows {
-		env := rows[i].Message.Envelope
+		env := *n.shown(&rows[i].Message)
 		if err := n.fill(&env); err != nil {
 			return nil, err
 		}

@@ -91,6 +91,7 @@ func (l *loop) deliver(o hub.Deliver) {
 			return
 		}
 	}
+	env = l.core.Aliases().Shown(o.Ref.Log.Peer, env)
 	if s.as != nil && env.To != "" && protocol.FoldAgentID(env.To) != protocol.FoldAgentID(s.as.Agent) {
 		renamed := *env // it was sent to the agent's former name
 		renamed.To = s.as.Agent

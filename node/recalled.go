@@ -1,9 +1,11 @@
 package node
 
 import (
+	"maps"
 	"sync/atomic"
 
 	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
@@ -13,6 +15,31 @@ import (
 type calling struct {
 	info   asterism.ConnectionInfo          // the last that it was told; the loop's
 	called atomic.Pointer[protocol.AgentID] // what the read loop has yet to take up
+}
+
+// shown is a message of the store as agents are shown it: what one that lost its name had said is by the name that it has
+// now. It may be called from any goroutine.
+func (n *Node) shown(m *journal.Message) *protocol.Envelope {
+	var names hub.Aliases
+	if now := n.aliases.Load(); now != nil {
+		names = *now
+	}
+	return names.Shown(m.Log.Peer, &m.Envelope)
+}
+
+// saidBy says whether a message is from an agent, by the name that it said it under or the one that it has now.
+func (n *Node) saidBy(m *journal.Message, from protocol.AgentID) bool {
+	is := protocol.FoldAgentID(from)
+	return protocol.FoldAgentID(m.Envelope.From) == is || protocol.FoldAgentID(n.shown(m).From) == is
+}
+
+// ready is what the turn owes. Other goroutines see the names that the hub has now before they see what it owes.
+func (l *loop) ready() hub.Ready {
+	rd, now := l.core.Ready(l.now), l.core.Aliases()
+	if before := l.n.aliases.Load(); before == nil || !maps.Equal(*before, now) {
+		l.n.aliases.Store(&now)
+	}
+	return rd
 }
 
 // recalled tells a socket what its agent is called now, and lets it go on under that name.

@@ -33,8 +33,11 @@ func (c *Core) applied(now time.Time, in Applied) {
 			c.moved(now, rec, body)
 		}
 	case protocol.KindMessage:
-		if in.Env != nil {
+		switch {
+		case in.Env != nil:
 			c.message(now, in)
+		case in.Disbelieved != nil:
+			c.disbelieved(Ref{rec.Log, rec.Seq}, in.Disbelieved)
 		}
 	case protocol.KindReceipts:
 		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](rec); err == nil {
@@ -74,6 +77,9 @@ func (c *Core) message(now time.Time, in Applied) {
 // take decides whether a message of another node is taken into the inbox of an agent here, and says so.
 func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, seen *Seen) {
 	if !c.speaksFor(env, ref.Log.Peer) {
+		if ofOutsider(ref.Log) { // it has more agents than count here
+			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeTooMany, c.receiptScope(ref), ref)
+		}
 		return // a node speaks only for the agents bound to it
 	}
 	if r := c.outsiderMay(env, ref.Log, a); r != nil {
@@ -125,12 +131,15 @@ func ofOutsider(log protocol.LogID) bool {
 	return ok && out == log.Peer
 }
 
-// speaksFor: an agent's words count from its home alone; a person's or node's from any member.
+// speaksFor says whether a log of author may hold words of an agent: of one that lives there, or did under this name. A
+// person's and the node's own count from any member.
 func (c *Core) speaksFor(env *protocol.Envelope, author protocol.PeerID) bool {
-	if env.From == "" {
+	if env.From == "" || c.livesAt(env.From, author) {
 		return true
 	}
-	return c.livesAt(env.From, author)
+	id := identity{protocol.FoldAgentID(env.From), author}
+	_, ended := c.ended[id]
+	return ended || c.bound[id] != nil
 }
 
 // receiptsOf notes what another home says of messages, each once a turn. Only the recipient's home may. A range costs its

@@ -20,6 +20,7 @@ type Core struct {
 	arrivals map[identity]bool           // agents that moved here and whose mail is yet to be taken over
 	came     map[identity]bool           // agents of this node that lived on another before
 	former   map[protocol.AgentID]Former // by folded id; names given up for others
+	aliases  Aliases
 	conns    map[ConnID]*conn
 	boards   map[ConnID]bool
 	waits    map[Token]protocol.AgentID // folded id

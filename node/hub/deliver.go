@@ -166,7 +166,7 @@ func (c *Core) acked(now time.Time, in Acked) {
 		return
 	}
 	a.acks = true
-	l := a.box.letter(in.Of, in.From)
+	l := a.box.letter(in.Of, in.From, c.aliases)
 	if l == nil {
 		c.tell(Told{Token: in.Token, ID: in.Of, Refusal: protocol.Refuse(protocol.CodeUnknownID, "nothing unread has the id %s", "aster inbox shows what waits", string(in.Of))})
 		return

@@ -128,6 +128,7 @@ func (c *Core) bind(now time.Time, a *agent, bind protocol.BindBody) {
 	}
 	if old == nil {
 		c.agents[id.id] = a // its own name is free: nobody else's changes
+		c.alias()
 		return
 	}
 	c.callAll(now)
@@ -225,6 +226,7 @@ func (c *Core) callAll(now time.Time) {
 		}
 	}
 	c.agents = agents
+	c.alias()
 	for _, a := range renamed {
 		if a.box != nil {
 			c.recalled(now, a, was[a])

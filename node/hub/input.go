@@ -93,8 +93,10 @@ type Taken struct {
 // Applied is a record of another node, verified, that will be in the same commit as what it causes.
 type Applied struct {
 	Record *protocol.Record
-	Env    *protocol.Envelope // of messages
-	Seen   *Seen              // of messages for an agent here: an earlier one under the same identity
+	Env    *protocol.Envelope // of messages that count
+	// Disbelieved is a message that does not count here since its speaker's name is another's.
+	Disbelieved *protocol.Envelope
+	Seen        *Seen // of messages for an agent here: an earlier one under the same identity
 	// Settled: a former home of the recipient, which moved here, has said that it was processed or refused.
 	Settled bool
 	// Held says how far a log is held here. Nil: the author is believed to speak of messages that there are.

@@ -44,11 +44,16 @@ func (m *mailbox) full(n int) bool {
 	return m.unread() >= protocol.InboxItemsMax || m.bytes+n > protocol.InboxBytesMax
 }
 
-// letter finds an unread message by id and, if several senders used the id, by sender.
-func (m *mailbox) letter(id protocol.MsgID, from protocol.AgentID) *letter {
+// letter finds an unread message by id and, if several senders used the id, by sender: as it is shown, else as it was said.
+func (m *mailbox) letter(id protocol.MsgID, from protocol.AgentID, names Aliases) *letter {
 	found := m.byID[id]
 	for _, l := range found {
-		if from == "" || protocol.FoldAgentID(l.From) == protocol.FoldAgentID(from) {
+		if from == "" || protocol.FoldAgentID(names.Name(l.Ref.Log.Peer, l.From)) == protocol.FoldAgentID(from) {
+			return l
+		}
+	}
+	for _, l := range found {
+		if protocol.FoldAgentID(l.From) == protocol.FoldAgentID(from) {
 			return l
 		}
 	}

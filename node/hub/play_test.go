@@ -162,7 +162,11 @@ func (s *stage) ref(r Ref) string {
 func (s *stage) show(o Out) string {
 	switch o := o.(type) {
 	case Deliver:
-		return fmt.Sprintf("%s <- %s try %d", s.who[o.Conn], s.envs[o.Ref].ID, o.Try)
+		env := s.envs[o.Ref]
+		if shown := s.core.Aliases().Shown(o.Ref.Log.Peer, env); shown != env {
+			return fmt.Sprintf("%s <- %s by %s try %d", s.who[o.Conn], env.ID, shown.From, o.Try)
+		}
+		return fmt.Sprintf("%s <- %s try %d", s.who[o.Conn], env.ID, o.Try)
 	case Told:
 		switch {
 		case o.Refusal != nil:
@@ -349,52 +353,4 @@ func (s *stage) envelope(w []string) protocol.Envelope {
 		}
 	}
 	return env
-}
-
-func (s *stage) foreign(w []string) {
-	peer := s.peer(w[1])
-	log := protocol.LogID{Peer: peer, Start: protocol.Start{At: 2, Rand: 2}, Scope: protocol.ScopeInside}
-	if m := s.core.members[peer]; !m.Inside { // nor is it known yet
-		log.Scope = protocol.ScopeOutside(peer)
-	}
-	s.seqs[log]++
-	rec := protocol.Record{Log: log, Seq: s.seqs[log], At: protocol.HLCAt(s.now), Wall: s.now.UnixMilli()}
-	in := Applied{Record: &rec}
-	switch w[2] {
-	case "bind": // from PEER bind AGENT [SINCE]
-		rec.Kind = protocol.KindBind
-		since := protocol.HLCAt(s.now)
-		if len(w) > 4 {
-			var n uint64
-			fmt.Sscan(w[4], &n)
-			since = protocol.HLC(n)
-		}
-		rec.Body = protocol.EncodeBody(protocol.BindBody{Agent: protocol.AgentID(w[3]), Home: peer, Since: since, Role: protocol.RoleLocal})
-	case "say": // from PEER say FROM TO INTENT ID [VALUE]
-		env := s.envelope(append([]string{"say"}, w[3:]...))
-		env.From = protocol.AgentID(w[3])
-		switch w[3] {
-		case "person":
-			env.From, env.Source = "", protocol.SourceBoard
-		case "server":
-			env.From, env.Source = "", protocol.SourceServer
-		}
-		rec.Kind, in.Env = protocol.KindMessage, &env
-		s.envs[Ref{log, rec.Seq}] = &env
-		if old, ok := s.seen[env.Identity()]; ok {
-			in.Seen = &old
-		} else {
-			s.seen[env.Identity()] = Seen{env.Content(), Ref{log, rec.Seq}}
-		}
-	case "room": // from PEER room BODY
-		rec.Kind, rec.Body = protocol.KindRoom, []byte(strings.ReplaceAll(w[3], "ROOM", string(s.room)))
-	case "receipt": // from PEER receipt TIER AGENT SEQ: of a message of our inside log
-		rec.Kind = protocol.KindReceipts
-		var n uint64
-		fmt.Sscan(w[5], &n)
-		own := protocol.LogID{Peer: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Scope: protocol.ScopeInside}
-		rec.Body = protocol.EncodeBody(protocol.ReceiptsBody{Tier: protocol.Tier(w[3]), Agent: protocol.AgentID(w[4]),
-			Of: []protocol.LogRange{{Log: own.String(), Ranges: []uint64{n, n}}}})
-	}
-	s.core.Step(s.now, in)
 }

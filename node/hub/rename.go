@@ -156,6 +156,7 @@ func (c *Core) rename(now time.Time, in Rename) {
 	c.unbind(a)
 	a.homes = nil
 	c.bind(now, a, bind)
+	c.callAll(now) // who had to give way to the old name has it now
 	for _, scope := range scopes {
 		c.author.name(&c.ready, now, scope, a)
 		c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)

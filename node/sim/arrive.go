@@ -74,18 +74,23 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	for i := range offer.Take {
-		rec, env := &offer.Take[i], p.believed(&offer.Take[i], envs[skip+i])
+		rec, said := &offer.Take[i], envs[skip+i]
+		env, mixed := p.believed(rec, said)
 		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env, Void: env == nil && rec.Kind == protocol.KindMessage}
 		if i+1 < len(offer.Take) {
 			entry.Hash = offer.Take[i+1].Prev
 		}
 		p.foreign = append(p.foreign, entry)
-		p.core.Step(p.now, hub.Applied{Record: rec, Env: env, Seen: p.seen(env), Held: held})
+		in := hub.Applied{Record: rec, Env: env, Seen: p.seen(env), Held: held}
+		if mixed {
+			in.Disbelieved = said
+		}
+		p.core.Step(p.now, in)
 	}
 	p.from[log] = from
 }
 
-func (p *proc) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.Envelope {
+func (p *proc) believed(rec *protocol.Record, env *protocol.Envelope) (_ *protocol.Envelope, mixed bool) {
 	if rec.Kind == protocol.KindBind {
 		if b, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && b.Home == rec.Log.Peer {
 			p.bound[boundKey{rec.Log, protocol.FoldAgentID(b.Agent)}] = !b.Forgotten
@@ -93,22 +98,24 @@ func (p *proc) believed(rec *protocol.Record, env *protocol.Envelope) *protocol.
 				p.bound[boundKey{rec.Log, protocol.FoldAgentID(b.Called)}] = !b.Forgotten
 			}
 		}
-		return env
+		return env, false
 	}
-	if env == nil || env.From == "" {
-		return env
+	if env == nil {
+		return nil, false
+	}
+	if env.From == "" {
+		return env, false
 	}
 	bound, now := p.bound[boundKey{rec.Log, protocol.FoldAgentID(env.From)}]
 	if !now {
 		bound = p.board.Bound(rec.Log, env.From)
 	}
-	if k, ok := p.core.Agent(env.From); ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer {
-		bound = false
+	k, ok := p.core.Agent(env.From)
+	mixed = bound && ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer
+	if !bound || mixed {
+		return nil, mixed
 	}
-	if !bound {
-		return nil
-	}
-	return env
+	return env, false
 }
 
 func ofOutsider(log protocol.LogID) bool {

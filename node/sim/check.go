@@ -112,7 +112,7 @@ func (w *World) promises() *broken {
 			counts = true
 			spoken = spoken || w.spokenOf(ref)
 		}
-		if counts && !spoken && w.reachable(e.env.To) && !w.shadowed(e) {
+		if counts && !spoken && w.reachable(e.env.To) {
 			return &broken{"every message has a receipt", fmt.Sprintf("%s from %q to %q%s", e.env.ID, e.env.From, e.env.To, w.tiersOf(e))}
 		}
 	}
@@ -152,15 +152,6 @@ func (w *World) spokenOf(ref hub.Ref) bool {
 	}
 	tiers, _ := author.disk.Tiers(ref.Log, ref.Seq)
 	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Persisted || t.Tier == protocol.Refused })
-}
-
-// shadowed says whether the sender's name is another agent's too, whose it stayed. What the one that lost it had said
-// under it, and an outsider's words under an inside agent's name (decision 012), are dropped without a receipt where
-// they arrive late: that is known, and not judged here.
-func (w *World) shadowed(e *promised) bool {
-	return slices.ContainsFunc(w.clients, func(c *client) bool {
-		return c.at != e.by[0] && protocol.FoldAgentID(c.id) == protocol.FoldAgentID(e.env.From)
-	})
 }
 
 // tiersOf is what each node knows of a message, in words.

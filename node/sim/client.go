@@ -28,7 +28,8 @@ type client struct {
 
 type unacked struct {
 	id   protocol.MsgID
-	from protocol.AgentID
+	from protocol.AgentID // as it was shown
+	said protocol.Digest
 }
 
 func agentName(i int) protocol.AgentID { return protocol.AgentID(fmt.Sprintf("agent-%c", 'a'+i%26)) }
@@ -119,18 +120,18 @@ func (c *client) leave() {
 }
 
 // carried takes a delivery along the socket.
-func (c *client) carried(p *proc, conn hub.ConnID, ref hub.Ref, env protocol.Envelope) {
+func (c *client) carried(p *proc, conn hub.ConnID, ref hub.Ref, env protocol.Envelope, id protocol.Digest) {
 	c.w.after(c.w.between(time.Millisecond, 5*time.Millisecond), func() {
 		if p.gone || c.conn != conn || c.at.p != p {
 			return
 		}
 		p.post(func() { p.core.Step(p.now, hub.Taken{Conn: conn, Refs: []hub.Ref{ref}}) })
-		c.receive(env)
+		c.receive(env, id)
 	})
 }
 
-func (c *client) receive(env protocol.Envelope) {
-	id := env.Identity()
+// receive takes a message as it is shown; id is that under which it was said.
+func (c *client) receive(env protocol.Envelope, id protocol.Digest) {
 	c.handled[id]++
 	if c.handled[id] == 1 {
 		c.w.Stats.Handled++
@@ -138,25 +139,25 @@ func (c *client) receive(env protocol.Envelope) {
 			c.work = append(c.work, env)
 		}
 	}
-	c.unacked = append(c.unacked, unacked{env.ID, env.From})
+	c.unacked = append(c.unacked, unacked{env.ID, env.From, id})
 	wait := c.w.between(time.Millisecond, 200*time.Millisecond)
 	if c.late && !c.w.calm {
 		wait += c.w.between(0, 30*time.Second)
 	}
-	c.w.after(wait, func() { c.ack(env.ID, env.From) })
+	c.w.after(wait, func() { c.ack(unacked{env.ID, env.From, id}) })
 }
 
 // ack vouches for a message, if there is a connection to say so by.
-func (c *client) ack(id protocol.MsgID, from protocol.AgentID) {
+func (c *client) ack(u unacked) {
 	p, conn := c.at.p, c.conn
 	if p == nil || !c.attached {
 		return // the message comes again
 	}
-	c.w.ledger.acks[protocol.IdentityOf(from, id)] = true
-	c.w.note('A', c.i, c.at.i, uint64(len(id)))
+	c.w.ledger.acks[u.said] = true
+	c.w.note('A', c.i, c.at.i, uint64(len(u.id)))
 	p.post(func() {
 		if p.conns[conn] == c {
-			p.core.Step(p.now, hub.Acked{Agent: c.id, Of: id, From: from, Processed: true})
+			p.core.Step(p.now, hub.Acked{Agent: c.id, Of: u.id, From: u.from, Processed: true})
 		}
 	})
 }

@@ -99,6 +99,14 @@ func (l *ledger) delivered(n *node, c *client, ref hub.Ref, env *protocol.Envelo
 	}
 }
 
+// underOwnName judges as whose words a client is shown a message: under a name that somebody bears it is that agent's own.
+func (l *ledger) underOwnName(p *proc, ref hub.Ref, shown *protocol.Envelope) {
+	k, ok := p.core.Agent(shown.From)
+	if ok && k.Home != ref.Log.Peer && !l.moved[protocol.FoldAgentID(shown.From)] {
+		l.w.fail("nobody's words are another's", "node %d gave %s/%d as from %s, which lives at %s", p.n.i, l.w.logName(ref.Log), ref.Seq, shown.From, l.w.byPeer[k.Home].name)
+	}
+}
+
 // tier judges what a node says of a message.
 func (l *ledger) tier(n *node, o hub.TierReached) {
 	if o.Delivered || o.Kept {

@@ -80,8 +80,10 @@ func (p *proc) deliver(o hub.Deliver) {
 		}
 		env = &m.Envelope
 	}
+	shown := p.core.Aliases().Shown(o.Ref.Log.Peer, env)
 	p.n.w.ledger.delivered(p.n, c, o.Ref, env)
-	c.carried(p, o.Conn, o.Ref, *env)
+	p.n.w.ledger.underOwnName(p, o.Ref, shown)
+	c.carried(p, o.Conn, o.Ref, *shown, env.Identity())
 }
 
 func (p *proc) sendPresence(peer protocol.PeerID) {

@@ -81,7 +81,7 @@ func (w *World) settle() {
 	for _, c := range w.clients {
 		c.away = 0
 		for _, u := range c.unacked {
-			w.after(w.between(0, 2*time.Second), func() { c.ack(u.id, u.from) })
+			w.after(w.between(0, 2*time.Second), func() { c.ack(u) })
 		}
 	}
 	var b *broken
