@@ -226,7 +226,7 @@ func (n *Node) inboxItems(agent protocol.AgentID, after uint64, limit int) ([]br
 	}
 	out := make([]bridge.Item, 0, len(rows))
 	for i := range rows {
-		env := *n.shown(&rows[i].Message)
+		env := *n.inNames(&rows[i].Message)
 		if err := n.fill(&env); err != nil {
 			return nil, err
 		}

@@ -17,9 +17,9 @@ type calling struct {
 	called atomic.Pointer[protocol.AgentID] // what the read loop has yet to take up
 }
 
-// shown is a message of the store as agents are shown it: what one that lost its name had said is by the name that it has
+// inNames is a message of the store as agents are shown it: what one that lost its name had said is by the name that it has
 // now. It may be called from any goroutine.
-func (n *Node) shown(m *journal.Message) *protocol.Envelope {
+func (n *Node) inNames(m *journal.Message) *protocol.Envelope {
 	var names hub.Aliases
 	if now := n.aliases.Load(); now != nil {
 		names = *now
@@ -30,7 +30,7 @@ func (n *Node) shown(m *journal.Message) *protocol.Envelope {
 // saidBy says whether a message is from an agent, by the name that it said it under or the one that it has now.
 func (n *Node) saidBy(m *journal.Message, from protocol.AgentID) bool {
 	is := protocol.FoldAgentID(from)
-	return protocol.FoldAgentID(m.Envelope.From) == is || protocol.FoldAgentID(n.shown(m).From) == is
+	return protocol.FoldAgentID(m.Envelope.From) == is || protocol.FoldAgentID(n.inNames(m).From) == is
 }
 
 // ready is what the turn owes. Other goroutines see the names that the hub has now before they see what it owes.

@@ -194,7 +194,7 @@ func (n *Node) Inbox(ctx context.Context, q web.InboxQuery) ([]api.InboxItem, er
 	}
 	out := make([]api.InboxItem, 0, len(rows))
 	for i := range rows {
-		e := n.shown(&rows[i].Message)
+		e := n.inNames(&rows[i].Message)
 		text := n.textOf(e)
 		if err := n.fill(e); err != nil {
 			return nil, err

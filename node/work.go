@@ -111,7 +111,7 @@ func (r *runner) take(ctx context.Context) {
 		return
 	}
 	for i := range rows {
-		env := r.n.shown(&rows[i].Message)
+		env := r.n.inNames(&rows[i].Message)
 		if env.Room != "" && !env.Names(r.agent) {
 			continue // said to others in a room
 		}
