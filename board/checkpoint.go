@@ -112,6 +112,12 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		s.rooms[r.ID] = r
 	}
 	s.document = img.Document
+	for i := range img.Fences {
+		s.fences[img.Fences[i].Peer] = &img.Fences[i]
+	}
+	for i := range img.Forks {
+		s.forks[img.Forks[i].Log.Peer] = &img.Forks[i]
+	}
 	if err := s.restoreClaims(img); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}

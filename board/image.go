@@ -31,6 +31,8 @@ type image struct {
 	Ended        map[api.TaskState]uint64   `json:"ended"`
 	Rooms        []*room.Room               `json:"rooms,omitempty"`
 	Document     *Document                  `json:"document,omitempty"`
+	Fences       []Fence                    `json:"fences,omitempty"`
+	Forks        []Fork                     `json:"forks,omitempty"`
 	Claims       []claimImage               `json:"claims,omitempty"`  // in a checkpoint those that are over as well
 	Decided      []decidedImage             `json:"decided,omitempty"` // in a checkpoint only
 }
@@ -136,6 +138,7 @@ func (s *State) image() image {
 		img.Rooms = append(img.Rooms, r)
 	}
 	img.Document = s.document
+	img.Fences, img.Forks = s.Fences(), s.Forks()
 	return img
 }
 

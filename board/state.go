@@ -44,8 +44,10 @@ type State struct {
 	document     *Document // nil: none yet
 	claims       map[claimKey]*claim
 	decided      map[decidedKey]decided
-	recent       delegateHeap // the newest Delegates, kept at most
-	kept         int          // KeptTasks; less in tests
+	fences       map[protocol.PeerID]*Fence // the newest of each node
+	forks        map[protocol.PeerID]*Fork  // the newest of each node
+	recent       delegateHeap               // the newest Delegates, kept at most
+	kept         int                        // KeptTasks; less in tests
 }
 
 // logState is what the fold remembers of a log.
@@ -81,6 +83,8 @@ func newState(roster *member.Roster, kept int) *State {
 		rooms:        map[protocol.RoomID]*room.Room{},
 		claims:       map[claimKey]*claim{},
 		decided:      map[decidedKey]decided{},
+		fences:       map[protocol.PeerID]*Fence{},
+		forks:        map[protocol.PeerID]*Fork{},
 		kept:         kept,
 	}
 }
@@ -165,6 +169,8 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		if body, err := protocol.DecodeBody[protocol.StateBody](rec); err == nil {
 			s.publish(at, rec.Wall, body)
 		}
+	case protocol.KindFence, protocol.KindFork:
+		s.amiss(at, rec)
 	case protocol.KindClaim:
 		if body, err := protocol.DecodeBody[protocol.ClaimBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
 			s.claimStep(at, rec.Wall, body)
@@ -247,7 +253,7 @@ func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
 	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMove, protocol.KindMember, protocol.KindRevoke,
 		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState,
-		protocol.KindVoters, protocol.KindClaim:
+		protocol.KindVoters, protocol.KindClaim, protocol.KindFence, protocol.KindFork:
 		return k
 	}
 	return otherKind

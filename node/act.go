@@ -279,6 +279,9 @@ func (n *Node) ForgetAgent(ctx context.Context, agent protocol.AgentID) error {
 
 // full says that nothing new may be written, by name, or nil. Reads and receipts go on.
 func (n *Node) full() *protocol.Refusal {
+	if f := n.fenced.Load(); f != nil {
+		return f.refusal()
+	}
 	used, free := n.store.Size()
 	if free <= min((used+free)/16, fullReserve) {
 		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)

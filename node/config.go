@@ -14,6 +14,7 @@ type Config struct {
 	Name    string   // of the node, for people; default the host's name
 	Agent   string   // this node's own agent; empty: DESIGN 8's rule
 	Join    string   // an invite, read from --join; empty: found a mesh, or go on with the home's
+	Reclaim bool     // this home goes on although a newer start of it ran elsewhere (see fence)
 	Leave   bool     // with Join: leave a mesh of which this is the only member
 	State   string   // path of the state document, watched while main lives here; empty: state.json in Home
 	Board   string   // host:port of the board; empty: 127.0.0.1:7878, or another port when that is taken

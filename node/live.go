@@ -15,6 +15,9 @@ import (
 // sendPresence tells a peer how our agents are: an inside member all of them; an outside member, which takes no part in
 // gossip, those it may address (DESIGN 4 Scopes).
 func (l *loop) sendPresence(peer protocol.PeerID) {
+	if l.n.fenced.Load() != nil {
+		return // the newer start speaks of the agents
+	}
 	l.presenceCount++
 	if l.n.standingOf(peer) == mesh.Inside {
 		f := meshwire.Presence{Start: l.n.startID, Counter: l.presenceCount}

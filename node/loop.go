@@ -54,7 +54,8 @@ type loop struct {
 	list          []byte // the AgentList of that time
 	peers         map[protocol.PeerID]*peerState
 	lastSeen      map[protocol.PeerID]time.Time
-	addrs         map[protocol.PeerID]meshwire.Addrs // newest signed list of each member
+	addrs         map[protocol.PeerID]meshwire.Addrs   // newest signed list of each member
+	starts        map[protocol.PeerID]meshwire.Started // newest start of each member that a word of its own came of
 	live          map[protocol.PeerID]*liveQueue
 	presenceCount uint64
 	heardNames    names // of nodes that only others told of
@@ -70,6 +71,7 @@ type loop struct {
 	askState
 	claimState
 	membersDirty bool
+	owed         bool      // something was stepped after this turn's commit
 	lookAt       time.Time // when certificates are looked at again
 	saved        time.Time // last board checkpoint
 	savedAt      uint64
@@ -278,7 +280,7 @@ func (l *loop) finish() error {
 		l.letting, l.list = false, nil
 		l.yield(rd.Out)
 		l.replicate()
-		if again := l.settleKeys(); !l.settleMoves() && !l.membersDirty && !again {
+		if !l.settle() && !l.membersDirty {
 			return nil
 		}
 		if l.membersDirty {
@@ -371,6 +373,10 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm, protocol.KindVoters:
 		l.membersDirty = true
 		l.declarations = nil // who is main decides whose word on a seat is shown
+	case protocol.KindFence:
+		l.fenceFolded(r)
+	case protocol.KindFork:
+		l.peersChanged()
 	case protocol.KindState:
 		l.showState()
 	case protocol.KindKey:

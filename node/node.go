@@ -60,7 +60,9 @@ type Node struct {
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk        diskGauge
-	shown       shown      // the loop's
+	shown       shown                 // the loop's
+	fenced      atomic.Pointer[fence] // nil: this start writes
+	twins       twins
 	uploads     sync.Mutex // held while a client's upload is counted and entered
 }
 

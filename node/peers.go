@@ -78,6 +78,7 @@ func (l *loop) linkUp(info mesh.LinkInfo) {
 			l.sendTo(info.Peer, a)
 		}
 	}
+	l.sendStarts(info.Peer)
 	l.rep.LinkUp(l.now, info.Peer, st == mesh.Inside)
 	l.sendPresence(info.Peer)
 	l.peersChanged()
@@ -113,6 +114,10 @@ func (n *Node) onFrame(from protocol.PeerID, raw []byte) error {
 		if f.Verify() != nil {
 			return nil // a wrong signature proves nothing about the peer that passed it on
 		}
+	case meshwire.Started:
+		if f.Verify() != nil {
+			return nil
+		}
 	case meshwire.Unknown:
 		return nil
 	}
@@ -143,6 +148,8 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 		l.rep.Wanted(l.now, from, replica.Need{Log: f.Log, From: f.From, To: f.To})
 	case meshwire.Addrs:
 		l.learnAddrs(from, f)
+	case meshwire.Started:
+		l.learnStarted(from, f)
 	case meshwire.Presence:
 		l.presence(from, p, f)
 	case meshwire.Roster:
@@ -233,7 +240,7 @@ func (l *loop) replicate() {
 		}
 		for _, f := range rd.Forks {
 			l.log.Error("two records under one number: a stolen or damaged key", "log", f.Log.String(), "seq", f.Seq, "peer", f.Peer)
-			l.warn("fork", fmt.Sprintf("%s wrote two records under one number: its key is stolen or its store damaged", l.n.nameOf(f.Log.Peer)))
+			l.forked(&f)
 		}
 	}
 	clear(l.fresh)

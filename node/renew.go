@@ -19,7 +19,7 @@ func (l *loop) lookAtCertificates() {
 	}
 	l.lookAt = l.now.Add(lookEvery)
 	l.membersDirty = true
-	if !l.roster().Issuer(l.n.home.peer) {
+	if !l.roster().Issuer(l.n.home.peer) || l.n.fenced.Load() != nil {
 		return
 	}
 	own, err := member.ParseChain(l.n.home.mesh.Chain)

@@ -76,14 +76,18 @@ func (n *Node) openLoop() error {
 	if chain, err := member.ParseChain(n.home.mesh.Chain); err == nil {
 		clock = max(clock, chain[0].Cert.Lifts) // logs that begin before the revocation it lifts would count nowhere
 	}
-	n.startID = protocol.Start{At: clock + 1, Rand: randomNumber()}
+	if n.startID, err = n.newStart(clock); err != nil {
+		return err
+	}
+	n.mesh.SetStart(n.startID)
 	l := &loop{
 		n: n, log: n.log.With("part", "loop"), jobs: make(chan func(), jobsMax), now: time.Now(), store: n.store, board: st,
 		chain: map[protocol.LogID]protocol.Hash{}, from: map[protocol.LogID]protocol.PeerID{}, boundNow: map[boundKey]bool{}, fresh: map[protocol.LogID][]protocol.Record{},
 		keyState: newKeyState(), tokens: map[hub.Token]func(hub.Told){}, tierWait: map[hub.Ref][]tierWaiter{}, sockets: map[hub.ConnID]*socket{},
 		enc: asterism.NewEncoder(func() string { return "evt_" + string(newID()) }), peers: map[protocol.PeerID]*peerState{},
 		lastSeen: map[protocol.PeerID]time.Time{}, addrs: map[protocol.PeerID]meshwire.Addrs{}, live: map[protocol.PeerID]*liveQueue{}, heardNames: names{},
-		pos: pos, savedAt: pos, saved: time.Now(),
+		starts: map[protocol.PeerID]meshwire.Started{},
+		pos:    pos, savedAt: pos, saved: time.Now(),
 	}
 	n.loop = l
 	if err := l.restore(heads, clock); err != nil {
@@ -123,6 +127,9 @@ func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
 		}
 	}
 	l.core = hub.New(boot)
+	if f := l.n.fenced.Load(); f != nil {
+		l.core.Step(l.now, hub.Fence{Refusal: f.refusal()})
+	}
 	l.rep = replica.New(l.n.home.peer, held, l.n.maySee)
 	for _, h := range held {
 		if bound := l.roster().Bound(h.Log); bound != member.NoBound {
@@ -145,7 +152,7 @@ func randomNumber() uint64 {
 // they were durable writes them at its next start.
 func (l *loop) foundingRecords() {
 	m := &l.n.home.mesh
-	if m.Inviter != "" {
+	if m.Inviter != "" || l.n.fenced.Load() != nil {
 		return
 	}
 	if _, ok := l.roster().Member(l.n.home.peer); !ok {

@@ -151,7 +151,7 @@ func (n *Node) openMesh() error {
 	n.mesh, err = mesh.New(mesh.Config{
 		Key: n.home.key, Listen: listen, MeshID: m.Mesh, Standing: n.standingOf,
 		Admit:  func(ctx context.Context, req mesh.AdmitRequest) ([]byte, bool) { return n.admit(ctx, req) },
-		OnLink: n.onLink, OnFrame: n.onFrame, OnLinkDown: n.onLinkDown, OnRefused: n.onRefused, OnAddrs: n.onAddrs,
+		OnLink: n.onLink, OnFrame: n.onFrame, OnLinkDown: n.onLinkDown, OnRefused: n.onRefused, OnAddrs: n.onAddrs, OnOlder: n.onOlder,
 		Log: n.log,
 	})
 	if err != nil {
@@ -212,6 +212,7 @@ func (n *Node) openBoard() (net.Listener, error) {
 // openParts makes the parts that need loop and store.
 func (n *Node) openParts() error {
 	n.mesh.Handle(mesh.Blob, false, n.blobs.serve)
+	n.mesh.Handle(mesh.Tail, false, n.serveTail)
 	if n.role().Inside() {
 		g, err := gossip.New(gossip.Config{
 			Self: n.home.peer, Streams: streams{n.mesh}, Meta: []byte(n.home.mesh.Name), OnChange: n.onGossip, Log: n.log,
@@ -290,7 +291,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("health", n.sampleHealth)
 	add("state document", n.watchState)
 	add("attachments", n.sweeping)
-	if n.runner != nil {
+	if n.runner != nil && n.fenced.Load() == nil {
 		if err := n.startRunner(); err != nil {
 			endLoop()
 			return errors.Join(err, <-loopDone, ln.Close())

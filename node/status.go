@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,11 +33,12 @@ func (l *loop) status() api.Status {
 		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: n.role(), Board: n.boardURL,
 		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
 		Records: n.store.Records(), Disk: used, DiskMax: used + free, DiskFull: free <= 0,
-		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: n.warnings.all(),
+		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings()),
 	}
 	if why := n.store.Suspicion(); why != "" {
 		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): restart the node, it repairs itself from the others: aster down; aster up")
 	}
+	st.Copies = l.copies()
 	st.Main = l.board.Main()
 	st.Main.Here = st.Main.Peer == n.home.peer
 	for p, m := range l.known() {

@@ -105,6 +105,9 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) take(ctx context.Context) {
 	r.gate.Lock()
 	defer r.gate.Unlock()
+	if r.n.fenced.Load() != nil {
+		return // the newer start serves its mail
+	}
 	rows, err := r.n.store.Inbox(r.agent, journal.InboxQuery{})
 	if err != nil {
 		r.n.log.Error("inbox not readable", "part", "worker", "err", err)
@@ -336,6 +339,8 @@ func (r *runner) say(ctx context.Context, to protocol.AgentID, re, id protocol.M
 	switch refusal.Code {
 	case protocol.CodeMsgIDReused:
 		return nil // the same attempt's final report is in the log already
+	case protocol.CodeFenced:
+		return err // the next start of this home tells it
 	case protocol.CodeInboxFull, protocol.CodeDiskFull:
 		r.n.later(5*time.Second, func() { notify(r.wake) })
 		return err

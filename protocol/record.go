@@ -135,6 +135,8 @@ const (
 	KindKey        Kind = "key"         // KeyBody
 	KindVoters     Kind = "voters"      // VotersBody
 	KindClaim      Kind = "claim"       // ClaimBody
+	KindFence      Kind = "fence"       // FenceBody
+	KindFork       Kind = "fork"        // ForkBody
 )
 
 // Record is one entry of a log. Bodies are opaque bytes here; kinds that a node does not know are kept and passed on.

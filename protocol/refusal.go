@@ -58,6 +58,7 @@ const (
 	CodeHopDepth         = "hop-depth"
 	CodeRate             = "rate"
 	CodeDiskFull         = "disk-full"
+	CodeFenced           = "fenced"
 	CodeIdentityMismatch = "key-identity-mismatch"
 	CodeFlap             = "flap-rejected"
 	CodeBadKey           = "key-invalid"

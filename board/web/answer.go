@@ -64,6 +64,7 @@ var statusOf = map[string]int{
 	protocol.CodeNoWorker:      http.StatusConflict,
 	protocol.CodeFrameTooLarge: http.StatusRequestEntityTooLarge,
 	protocol.CodeDiskFull:      http.StatusInsufficientStorage,
+	protocol.CodeFenced:        http.StatusServiceUnavailable,
 	"KEY_NOT_FOUND":            http.StatusNotFound, // wire 3.8
 	"UNKNOWN_KIND":             http.StatusBadRequest,
 	"INVALID_LABEL":            http.StatusBadRequest,

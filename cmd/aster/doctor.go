@@ -95,7 +95,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		return found
 	}
 	defer c.Close()
-	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineVersion(s))
+	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineVersion(s), examineCopies(s))
 }
 
 func oneLine(err error) string { return clean(err.Error()) }
@@ -224,4 +224,27 @@ func examineVersion(s api.Status) finding {
 		return bad("version", "version-differs", "aster down, then aster up --detach", "the node runs %s, this program is %s", clean(s.Version), version())
 	}
 	return fine("version", "%s", version())
+}
+
+// examineCopies says when a home was copied and both ran.
+func examineCopies(s api.Status) finding {
+	for _, c := range s.Copies {
+		switch {
+		case c.This:
+			return bad("identity", "fenced", "aster down here, or to go on here: aster up --replace --reclaim", "a copy of this home was started later: this one writes nothing more")
+		case c.Peer == s.Peer:
+			return bad("identity", "home-copied", "aster down in the copy's home"+copyPlace(c), "a copy of this home was running and has stopped writing")
+		}
+	}
+	for _, c := range s.Copies {
+		return bad("identity", "home-copied", "aster down in the home that was started first"+copyPlace(c), "%s runs from two homes", clean(c.Node))
+	}
+	return fine("identity", "no home was copied, as far as is known here")
+}
+
+func copyPlace(c api.Copy) string {
+	if c.Host == "" {
+		return ""
+	}
+	return ": " + clean(c.Host) + " " + clean(c.Home)
 }

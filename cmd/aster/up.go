@@ -21,8 +21,8 @@ import (
 
 // upOptions are the flags of up that are no settings.
 type upOptions struct {
-	detach, replace, leave bool
-	join                   string
+	detach, replace, leave, reclaim bool
+	join                            string
 }
 
 func upCommand(a *app) *cobra.Command {
@@ -37,6 +37,7 @@ func upCommand(a *app) *cobra.Command {
 	f.BoolVar(&o.replace, "replace", false, "take the place of the node that runs here; its port stays open (on Windows it is stopped first)")
 	f.StringVar(&o.join, "join", "", `invite of the mesh to join, or "-" to read it from stdin, hidden`)
 	f.BoolVar(&o.leave, "leave", false, "with --join: leave the mesh that this node is the only member of")
+	f.BoolVar(&o.reclaim, "reclaim", false, "go on in this home although a copy of it was started later elsewhere; end that one first")
 	for _, s := range settings {
 		switch {
 		case s.flag == "mesh":
@@ -75,7 +76,7 @@ func (a *app) up(cmd *cobra.Command, o upOptions) error {
 	if cfg.Join, err = a.invite(o.join); err != nil {
 		return err
 	}
-	cfg.Leave = o.leave
+	cfg.Leave, cfg.Reclaim = o.leave, o.reclaim
 	if err := os.MkdirAll(a.home, 0o700); err != nil {
 		return fmt.Errorf("make home: %w", err)
 	}
@@ -101,7 +102,17 @@ func (a *app) running(ctx context.Context) (pid int, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	s, err := c.Status(ctx)
-	return s.PID, err == nil
+	return s.PID, err == nil && sameFolder(s.Home, a.home)
+}
+
+// sameFolder is false in a copied home: its node.json leads to the node of the other.
+func sameFolder(one, other string) bool {
+	a, err := os.Stat(one)
+	if err != nil {
+		return true // it cannot be told; the lock will
+	}
+	b, err := os.Stat(other)
+	return err != nil || os.SameFile(a, b)
 }
 
 func (a *app) already(pid int, joining bool) error {

@@ -194,7 +194,7 @@ func (o *outbox) take(ctx context.Context, f *os.File, name string, raw []byte, 
 
 // passes says that a refusal is about the node's state, not about the line: the line waits.
 func passes(why *protocol.Refusal) bool {
-	return why.Code == protocol.CodeDiskFull || why.Code == protocol.CodeRate
+	return why.Code == protocol.CodeDiskFull || why.Code == protocol.CodeFenced || why.Code == protocol.CodeRate
 }
 
 func (o *outbox) rejectTail(ctx context.Context, f *os.File, name string, raw []byte, n int64) error {

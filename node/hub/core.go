@@ -44,7 +44,9 @@ type Core struct {
 	rosterSent    time.Time
 	presenceDirty bool
 	presenceSent  time.Time
-	next          time.Time // earliest moment at which a Tick is due; zero: none
+	closed        *protocol.Refusal // why nothing is written any more; nil: it is
+	closing       bool              // since the last Ready
+	next          time.Time         // earliest moment at which a Tick is due; zero: none
 }
 
 // agent is a party of the mesh, wherever it lives.
@@ -211,6 +213,9 @@ func New(b Boot) *Core {
 
 // Step takes one input. What follows from it is added to the next Ready.
 func (c *Core) Step(now time.Time, input Input) {
+	if c.closed != nil && c.fence(input) {
+		return
+	}
 	switch in := input.(type) {
 	case Say:
 		c.say(now, in)
@@ -269,6 +274,9 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.tellAgent(now, in.Env)
 	case Rooms:
 		c.rooms = in.All
+	case Fence:
+		c.closing = c.closed == nil
+		c.closed = in.Refusal
 	case Tick:
 		c.tick(now)
 	}
@@ -295,6 +303,10 @@ func (c *Core) Ready(now time.Time) Ready {
 	}
 	rd := c.ready
 	c.ready = Ready{}
+	if c.closed != nil && !c.closing {
+		rd = fenced(rd)
+	}
+	c.closing = false
 	clear(c.fresh)
 	if len(c.said) > 0 {
 		c.said = map[saidOf]bool{} // a great turn leaves nothing behind

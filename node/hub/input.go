@@ -202,6 +202,10 @@ type Author struct {
 // Announce is a message of the node itself to an agent here, in the inside's log.
 type Announce struct{ Env protocol.Envelope }
 
+// Fence says that this start writes nothing more: a newer one of the same home runs. Whoever asks is told Refusal, nobody is
+// given mail, and no record comes of anything. What was stepped before in the same turn still counts.
+type Fence struct{ Refusal *protocol.Refusal }
+
 // Tick says that time passed.
 type Tick struct{}
 
@@ -227,4 +231,5 @@ func (Doing) isInput()              {}
 func (Author) isInput()             {}
 func (Rooms) isInput()              {}
 func (Announce) isInput()           {}
+func (Fence) isInput()              {}
 func (Tick) isInput()               {}

@@ -20,8 +20,9 @@ const (
 type hello struct {
 	Version int    `json:"v"`
 	Mesh    string `json:"mesh"`
-	Start   uint64 `json:"start"` // of the sender's process
-	Link    uint64 `json:"link"`  // made up by the opener
+	Start   uint64 `json:"start"`        // of the sender's process
+	At      uint64 `json:"at,omitempty"` // hybrid time of that start; 0: not known, then whoever comes last holds
+	Link    uint64 `json:"link"`         // made up by the opener
 	// Gone are links with the other side that the sender has lost: whoever still holds one of them lets it go.
 	Gone []uint64 `json:"gone,omitempty"`
 	// Addrs is where the sender listens: a hint for later dialling, nothing is trusted to it.

@@ -40,6 +40,7 @@ type link struct {
 	peer    protocol.PeerID
 	id      uint64
 	start   uint64 // of the peer's process
+	at      uint64 // its hybrid time, or 0
 	dialed  bool   // we opened it
 	stream  network.Stream
 	since   time.Time
@@ -77,7 +78,7 @@ type traffic struct{ dataIn, dataOut, pingIn, pingOut atomic.Uint64 }
 
 func (m *Mesh) newLink(s network.Stream, peer protocol.PeerID, theirs hello, dialed bool) *link {
 	l := &link{
-		m: m, peer: peer, id: theirs.Link, start: theirs.Start, dialed: dialed, stream: s, since: time.Now(), listens: m.plausible(peer, theirs.Addrs, s.Conn().RemoteMultiaddr()),
+		m: m, peer: peer, id: theirs.Link, start: theirs.Start, at: theirs.At, dialed: dialed, stream: s, since: time.Now(), listens: m.plausible(peer, theirs.Addrs, s.Conn().RemoteMultiaddr()),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), flushed: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.heard.Store(int64(m.now()))

@@ -128,13 +128,13 @@ func (m *Mesh) acceptLink(s network.Stream, from protocol.PeerID) {
 		refuseStream(s, ErrWrongMesh)
 		return
 	}
-	l, ok := m.place(m.newLink(s, from, theirs, false), theirs)
-	if !ok {
-		refuseStream(s, ErrDuplicate)
+	l, why := m.place(m.newLink(s, from, theirs, false), theirs)
+	if why != nil {
+		refuseStream(s, why)
 		return
 	}
 	defer m.wg.Done() // place counted the link in
-	answer := hello{Version: helloVersion, Mesh: m.cfg.MeshID, Start: m.start, Link: theirs.Link, Addrs: m.Addrs()}
+	answer := hello{Version: helloVersion, Mesh: m.cfg.MeshID, Start: m.start, At: m.at, Link: theirs.Link, Addrs: m.Addrs()}
 	if err := writeHello(s, answer); err != nil {
 		l.shut(explain(err))
 	}
@@ -151,7 +151,7 @@ func (m *Mesh) begin(to protocol.PeerID) (hello, bool) {
 	}
 	m.pending[to] = true
 	return hello{
-		Version: helloVersion, Mesh: m.cfg.MeshID, Start: m.start, Link: randomID(), Gone: slices.Clone(m.gone[to]), Addrs: addrs,
+		Version: helloVersion, Mesh: m.cfg.MeshID, Start: m.start, At: m.at, Link: randomID(), Gone: slices.Clone(m.gone[to]), Addrs: addrs,
 	}, true
 }
 
@@ -174,12 +174,12 @@ func (m *Mesh) forget(peer protocol.PeerID, id uint64) {
 
 // place makes l the peer's link, and counts it in, unless another holds. Both sides decide alike about two links that
 // cross: the one that the smaller peer id opened holds. A link that the peer knows to be gone, or that belongs to a
-// former start of it, gives way.
-func (m *Mesh) place(l *link, theirs hello) (*link, bool) {
+// former start of it, gives way; one that a newer start of it holds does not.
+func (m *Mesh) place(l *link, theirs hello) (*link, error) {
 	m.mu.Lock()
-	ok := m.holds(l, theirs)
+	refused := m.holds(l, theirs)
 	var old *link
-	if ok {
+	if refused == nil {
 		if old = m.links[l.peer]; old != nil {
 			l.after = old
 			m.forget(l.peer, old.id)
@@ -196,30 +196,47 @@ func (m *Mesh) place(l *link, theirs hello) (*link, bool) {
 	}
 	m.mu.Unlock()
 	if old != nil {
-		old.shut(ErrReplaced)
+		why := ErrReplaced
+		if old.olderThan(l) {
+			why = ErrOlderStart
+		}
+		old.shut(why)
 	}
-	return l, ok
+	return l, refused
 }
 
-// holds decides whether l may become the peer's link. Called with mu held.
-func (m *Mesh) holds(l *link, theirs hello) bool {
+// olderThan says whether l is of an older start of the peer than o, as far as both say when they began.
+func (l *link) olderThan(o *link) bool {
+	return l.at != 0 && o.at != 0 && (l.at < o.at || l.at == o.at && l.start < o.start)
+}
+
+// holds says why l may not become the peer's link, or nil. Called with mu held.
+func (m *Mesh) holds(l *link, theirs hello) error {
 	if l.dialed {
 		delete(m.pending, l.peer)
 	}
 	if m.closed || !m.running {
-		return false
+		return ErrDuplicate
 	}
 	mineFirst := opensFirst(m.self, l.peer)
 	if !l.dialed && m.pending[l.peer] && mineFirst {
-		return false
+		return ErrDuplicate
 	}
 	cur := m.links[l.peer]
-	if cur == nil || cur.ended() || cur.start != l.start || slices.Contains(theirs.Gone, cur.id) {
-		return true
+	switch {
+	case cur == nil || cur.ended():
+		return nil
+	case l.olderThan(cur):
+		return ErrOlderStart
+	case cur.start != l.start || slices.Contains(theirs.Gone, cur.id):
+		return nil
 	}
 	curFirst := cur.dialed == mineFirst // the smaller id opened it
 	newFirst := l.dialed == mineFirst
-	return newFirst || !curFirst
+	if newFirst || !curFirst {
+		return nil
+	}
+	return ErrDuplicate
 }
 
 // unlink is the end of a link, called once by its run.

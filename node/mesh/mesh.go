@@ -66,6 +66,9 @@ type Config struct {
 	// OnRefused comes once an episode when a peer that is dialled refuses for good (ErrRevoked, ErrWrongMesh,
 	// ErrNotMember, ErrGate); it is dialled again, seldom.
 	OnRefused func(protocol.PeerID, error)
+	// OnOlder comes at every refusal by a peer that a newer start of this node is linked to (ErrOlderStart), in a goroutine
+	// that dials nobody else: the next try waits for it.
+	OnOlder func(protocol.PeerID)
 	// OnAddrs comes when this machine's addresses have changed, with the new Addrs.
 	OnAddrs func([]string)
 
@@ -85,7 +88,8 @@ type Mesh struct {
 	cfg   Config
 	log   *slog.Logger
 	self  protocol.PeerID
-	start uint64    // tells this start of the process from others with the same key
+	start uint64    // tells this start of the process from others with the same key; fixed by SetStart before Run
+	at    uint64    // its hybrid time, or 0; likewise
 	began time.Time // monotonic base of all instants in links
 	host  *host
 	gate  *gate
@@ -169,6 +173,9 @@ func New(cfg Config) (*Mesh, error) {
 
 // Self is this node's peer id.
 func (m *Mesh) Self() protocol.PeerID { return m.self }
+
+// SetStart says which start of its node this is, before Run: of two that are alive at once peers link the newer one.
+func (m *Mesh) SetStart(s protocol.Start) { m.start, m.at = max(s.Rand, 1), uint64(s.At) }
 
 // Run answers peers and keeps links until ctx ends or Close; it returns nil then. It may be called once.
 func (m *Mesh) Run(ctx context.Context) error {

@@ -9,20 +9,22 @@ import (
 
 // Why a link was not made, or ended. A peer learns it as the code with which the stream is reset.
 var (
-	ErrClosed     = errors.New("mesh is closed")
-	ErrNotLinked  = errors.New("no link to that peer")
-	ErrPortTaken  = errors.New("port is taken")
-	ErrDuplicate  = errors.New("another link to that peer holds")
-	ErrReplaced   = errors.New("a newer link took its place")
-	ErrNotMember  = errors.New("not a member here")
-	ErrRevoked    = errors.New("membership is revoked")
-	ErrWrongMesh  = errors.New("another mesh")
-	ErrNotReady   = errors.New("not running yet")
-	ErrTooSlow    = errors.New("peer reads too slowly: queue over its bound")
-	ErrDead       = errors.New("nothing heard within the ping's bound")
-	ErrTooLarge   = errors.New("frame is larger than the bound")
-	ErrBadFrame   = errors.New("malformed frame or greeting")
-	ErrFrame      = errors.New("frame was not taken")
+	ErrClosed    = errors.New("mesh is closed")
+	ErrNotLinked = errors.New("no link to that peer")
+	ErrPortTaken = errors.New("port is taken")
+	ErrDuplicate = errors.New("another link to that peer holds")
+	ErrReplaced  = errors.New("a newer link took its place")
+	ErrNotMember = errors.New("not a member here")
+	ErrRevoked   = errors.New("membership is revoked")
+	ErrWrongMesh = errors.New("another mesh")
+	ErrNotReady  = errors.New("not running yet")
+	ErrTooSlow   = errors.New("peer reads too slowly: queue over its bound")
+	ErrDead      = errors.New("nothing heard within the ping's bound")
+	ErrTooLarge  = errors.New("frame is larger than the bound")
+	ErrBadFrame  = errors.New("malformed frame or greeting")
+	ErrFrame     = errors.New("frame was not taken")
+	// ErrOlderStart: a newer start of the dialler's own node holds the link. Its home was copied, and both run.
+	ErrOlderStart = errors.New("a newer start of this node is linked there")
 	ErrPeerClosed = errors.New("peer closed the link")
 	// ErrGate: the peer proved its id and then closed the connection, which is what a gate does to those it refuses.
 	ErrGate = errors.New("refused at the peer's gate")
@@ -33,7 +35,7 @@ const codeBase = 0xa57e00
 
 var codes = []error{
 	ErrClosed, ErrDuplicate, ErrReplaced, ErrNotMember, ErrRevoked, ErrWrongMesh, ErrNotReady, ErrTooSlow, ErrDead,
-	ErrTooLarge, ErrBadFrame, ErrFrame,
+	ErrTooLarge, ErrBadFrame, ErrFrame, ErrOlderStart,
 }
 
 func codeOf(why error) network.StreamErrorCode {

@@ -136,6 +136,10 @@ func (m *Mesh) keep(ctx context.Context, to protocol.PeerID, k *keeper) {
 		} else if errors.Is(err, ErrDuplicate) || ctx.Err() != nil {
 			wait(ctx, jitter(backoffMin), k.kick)
 			continue
+		} else if errors.Is(err, ErrOlderStart) {
+			if m.cfg.OnOlder != nil {
+				m.cfg.OnOlder(to)
+			}
 		} else if forGood(err) {
 			if !refused {
 				refused = true
@@ -208,9 +212,9 @@ func (m *Mesh) open(ctx context.Context, to protocol.PeerID) error {
 		return m.blame(conn, err)
 	}
 	theirs.Link = ours.Link
-	l, ok := m.place(m.newLink(s, to, theirs, true), theirs)
-	if !ok {
-		refuseStream(s, ErrDuplicate)
+	l, why := m.place(m.newLink(s, to, theirs, true), theirs)
+	if why != nil {
+		refuseStream(s, why)
 		return ErrDuplicate
 	}
 	m.remember(to, conn.RemoteMultiaddr().String())

@@ -22,6 +22,7 @@ type Purpose string
 const (
 	Blob   Purpose = blobID
 	Gossip Purpose = gossipID
+	Tail   Purpose = tailID // what a start wrote that peers link no more; see OnOlder
 )
 
 const (
@@ -29,9 +30,10 @@ const (
 	admitID  = "/aster/admit/1"
 	blobID   = "/aster/blob/1"
 	gossipID = "/aster/gossip/1"
+	tailID   = "/aster/tail/1"
 )
 
-// blobIdle ends a blob stream on which nothing moved for so long.
+// blobIdle ends a blob or tail stream on which nothing moved for so long.
 const blobIdle = 30 * time.Second
 
 // negotiateTime bounds the opening of any stream, and a link's greeting.
@@ -53,16 +55,16 @@ type handler struct {
 }
 
 // Handle serves streams that peers open for a purpose: members' only, with inside only inside members'. The stream is
-// closed when serve returns, and reset at Close and when the peer is revoked. A blob stream ends by itself when nothing
-// moved for 30 s; a gossip stream has no such bound.
+// closed when serve returns, and reset at Close and when the peer is revoked. A blob or tail stream ends by itself when
+// nothing moved for 30 s; a gossip stream has no such bound.
 func (m *Mesh) Handle(purpose Purpose, inside bool, serve func(protocol.PeerID, Stream)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handlers[purpose] = handler{inside: inside, serve: serve}
 }
 
-// OpenStream opens a stream to a member. It goes over the link's connection; without a link a Blob dials the peer's
-// known addresses, and Gossip returns ErrNotLinked. The caller closes the stream.
+// OpenStream opens a stream to a member. It goes over the link's connection; without a link Blob and Tail dial the
+// peer's known addresses, and Gossip returns ErrNotLinked. The caller closes the stream.
 func (m *Mesh) OpenStream(ctx context.Context, to protocol.PeerID, purpose Purpose) (Stream, error) {
 	if standing := m.cfg.Standing(to); !standing.Member() || purpose == Gossip && standing != Inside {
 		return nil, fmt.Errorf("open %s to %s: %w", purpose, to.Short(), ErrNotMember)
@@ -89,7 +91,7 @@ func (m *Mesh) OpenStream(ctx context.Context, to protocol.PeerID, purpose Purpo
 	if err != nil {
 		return nil, fmt.Errorf("open %s to %s: %w", purpose, to.Short(), explain(err))
 	}
-	if purpose == Blob {
+	if purpose != Gossip {
 		return idleStream{s}, nil
 	}
 	return s, nil
@@ -171,7 +173,7 @@ func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpo
 		return false
 	}
 	_ = s.SetDeadline(time.Time{})
-	if purpose == Blob {
+	if purpose != Gossip {
 		h.serve(from, idleStream{s})
 	} else {
 		h.serve(from, s)
@@ -181,7 +183,7 @@ func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpo
 
 var ours = func() *mstream.MultistreamMuxer[p2p.ID] {
 	mux := mstream.NewMultistreamMuxer[p2p.ID]()
-	for _, id := range []p2p.ID{framesID, admitID, blobID, gossipID} {
+	for _, id := range []p2p.ID{framesID, admitID, blobID, gossipID, tailID} {
 		mux.AddHandler(id, nil)
 	}
 	return mux

@@ -54,6 +54,7 @@ type Status struct {
 	ResidentBytes int64            `json:"residentBytes"`
 	Warnings      []string         `json:"warnings,omitempty"`
 	Boards        []Board          `json:"boards,omitempty"` // other boards that this node has joined
+	Copies        []Copy           `json:"copies,omitempty"`
 }
 
 // Main says who is main and since which term.

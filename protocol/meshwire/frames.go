@@ -29,6 +29,7 @@ const (
 	TypeBye      byte = 14
 	TypeOffice   byte = 15
 	TypeClaims   byte = 16
+	TypeStarted  byte = 17
 )
 
 // Hello is the first frame on a link, in both directions. Who speaks is known from the link itself.
@@ -159,6 +160,13 @@ type Addrs struct {
 	Sig   []byte
 }
 
+// Started says that a start of a node runs, signed by that node's key (see SignStarted), so that others may pass it on.
+type Started struct {
+	Peer  protocol.PeerID
+	Start protocol.Start
+	Sig   []byte
+}
+
 // BlobGet asks for a piece of a blob.
 type BlobGet struct {
 	SHA256 string // 64 hex digits, lower case
@@ -205,6 +213,7 @@ func (Live) Type() byte      { return TypeLive }
 func (Presence) Type() byte  { return TypePresence }
 func (Roster) Type() byte    { return TypeRoster }
 func (Addrs) Type() byte     { return TypeAddrs }
+func (Started) Type() byte   { return TypeStarted }
 func (BlobGet) Type() byte   { return TypeBlobGet }
 func (BlobData) Type() byte  { return TypeBlobData }
 func (Ping) Type() byte      { return TypePing }

@@ -59,7 +59,7 @@ func TestHostileBodiesAreRefusedByNameAndCostNothing(t *testing.T) {
 		"cut before a value":   {"\x81\xa1m", "in the middle"},
 		"cut before a key":     {"\x81", "in the middle"},
 	} {
-		for typ := TypeHello; typ <= TypeClaims; typ++ {
+		for typ := TypeHello; typ <= TypeStarted; typ++ {
 			var err error
 			cost := allocated(func() { _, err = Decode(typ, []byte(c.body)) })
 			if !errors.Is(err, ErrBadFrame) || !strings.Contains(err.Error(), c.want) {
@@ -127,7 +127,7 @@ func TestTheWorstFrameThatPassesIsBounded(t *testing.T) {
 	small := "\xdc\x40\x00" + strings.Repeat("\x80", elementsMax)
 	for _, key := range []string{"m", "p", "o", "r", "a", "n", "l", "b"} {
 		for _, value := range []string{nils, small} {
-			for typ := TypeHello; typ <= TypeClaims; typ++ {
+			for typ := TypeHello; typ <= TypeStarted; typ++ {
 				cost := allocated(func() { _, _ = Decode(typ, []byte("\x81\xa1"+key+value)) })
 				if cost > 16<<20 {
 					t.Errorf("type %d key %s: %d MiB for %d bytes", typ, key, cost>>20, len(value))

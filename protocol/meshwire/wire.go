@@ -48,6 +48,8 @@ func wireOf(typ byte) shape {
 		return &wOffice{}
 	case TypeClaims:
 		return &wClaims{}
+	case TypeStarted:
+		return &wStarted{}
 	}
 	return nil
 }
@@ -105,6 +107,10 @@ func shapeOf(f Frame) (shape, error) {
 		return fromOffice(f)
 	case Claims:
 		return fromClaims(f)
+	case Started:
+		var c ids
+		key, err := c.keyOf(f.Peer)
+		return &wStarted{key, appendStart(nil, f.Start), f.Sig}, err
 	}
 	return nil, fmt.Errorf("%w: no way to write a %T", ErrBadFrame, f)
 }
