@@ -41,3 +41,11 @@ func (l *loop) lastCheckpoint() {
 	l.checkpoint()
 	l.savers.Wait()
 }
+
+// value puts a named value into this turn's commit.
+func (l *loop) value(key string, v []byte) {
+	if l.values == nil {
+		l.values = map[string][]byte{}
+	}
+	l.values[key] = v
+}

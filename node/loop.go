@@ -394,11 +394,3 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 
 // Values in the store, by prefix.
 const keyInvite = "invite/"
-
-// value puts a named value into this turn's commit.
-func (l *loop) value(key string, v []byte) {
-	if l.values == nil {
-		l.values = map[string][]byte{}
-	}
-	l.values[key] = v
-}

@@ -102,7 +102,7 @@ func (l *loop) handOver(to protocol.AgentID, reason string) *protocol.Refusal {
 	k, ok := l.core.Agent(to)
 	switch {
 	case l.office == nil:
-		return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+		return l.noOffice()
 	case !ok:
 		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "aster agents lists them", string(to))
 	case !k.Role.Inside():
@@ -166,7 +166,7 @@ func (n *Node) TakeMain(ctx context.Context) (out api.TakeResult, err error) {
 	err = n.loop.call(ctx, func() {
 		l := n.loop
 		if l.office == nil {
-			no = protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+			no = l.noOffice()
 			return
 		}
 		var reach []protocol.PeerID
@@ -268,7 +268,7 @@ func (s *socket) mainVerb(f *asterism.Frame, name protocol.Intent) {
 
 func (l *loop) handoffReady() *protocol.Refusal {
 	if l.office == nil {
-		return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+		return l.noOffice()
 	}
 	l.officeNew = true
 	return l.office.HandoffReady(l.moment())
@@ -312,4 +312,12 @@ func setMainValue(value []byte) (protocol.AgentID, string, error) {
 func (n *Node) Claims(ctx context.Context) (out []api.Claim, err error) {
 	err = n.loop.call(ctx, func() { out = n.loop.claims() })
 	return out, err
+}
+
+// noOffice is why this node has no say in who is main.
+func (l *loop) noOffice() *protocol.Refusal {
+	if f := l.n.fenced.Load(); f != nil {
+		return f.refusal()
+	}
+	return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
 }

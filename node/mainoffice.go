@@ -33,7 +33,7 @@ func (l *loop) moment() protocol.Moment {
 
 // restoreOffice makes the core from what is durable: at the start, and when a turn with a vote was taken back.
 func (l *loop) restoreOffice() error {
-	if !l.inside() || l.office != nil && !l.officeBet {
+	if !l.inside() || l.office != nil && !l.officeBet || l.n.fenced.Load() != nil {
 		return nil
 	}
 	raw, _, err := l.store.Value(keyElection)

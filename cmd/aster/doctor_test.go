@@ -25,7 +25,8 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	}
 	defer port.Close()
 	_, open, _ := net.SplitHostPort(port.Addr().String())
-	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true}})
+	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true,
+		Copies: []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}})
 	writeConfig(t, f.home, "[worker]\ncommand = [\"no-such-program\"]\nrepo = \"/no/such/repo\"\n")
 	got := f.type_(t, "", "doctor", "--json")
 	codes := map[string]string{}
@@ -39,7 +40,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 		}
 		codes[x.Check] = x.Code
 	}
-	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "board": "", "mesh port": "", "disk": "disk-full", "version": "version-differs"}
+	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "board": "", "mesh port": "", "disk": "disk-full", "identity": "fenced", "version": "version-differs"}
 	for check, code := range want {
 		if have, ok := codes[check]; !ok || have != code {
 			t.Errorf("%s: %q (found %v), want %q", check, have, ok, code)
