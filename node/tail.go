@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 )
@@ -139,7 +140,8 @@ func (n *Node) takeTail(from protocol.PeerID, s mesh.Stream) error {
 	if err := writeFrame(s, newest); err != nil {
 		return err
 	}
-	for _, part := range meshwire.Split(n.heldOf(from)) {
+	before := n.heldOf(from)
+	for _, part := range meshwire.Split(before) {
 		if err := writeFrame(s, part); err != nil {
 			return err
 		}
@@ -161,7 +163,23 @@ func (n *Node) takeTail(from protocol.PeerID, s mesh.Stream) error {
 	if err := n.loop.call(n.ctx, func() {}); err != nil { // what came is durable
 		return err
 	}
+	if err := n.loop.call(n.ctx, func() { n.loop.passBack(from, before) }); err != nil {
+		return err
+	}
 	return writeFrame(s, meshwire.Have{})
+}
+
+// passBack sends the newer start what the older one handed over: as its own logs it would be taken to hold them.
+func (l *loop) passBack(to protocol.PeerID, before meshwire.Vector) {
+	had := map[protocol.LogID]uint64{}
+	for _, m := range before.Marks {
+		had[m.Log] = m.Seq
+	}
+	for _, m := range l.n.heldOf(to).Marks {
+		if m.Seq > had[m.Log] && m.Log.Start != l.starts[to].Start {
+			l.rep.Wanted(l.now, to, replica.Need{Log: m.Log, From: had[m.Log] + 1})
+		}
+	}
 }
 
 // heldOf is what is held here of a node's logs.
