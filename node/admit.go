@@ -18,6 +18,7 @@ import (
 // What an unknown peer may ask, by the first byte of its one request.
 const (
 	askJoin    = 'J' // member.JoinRequest: it holds an invite
+	askTwin    = 'T' // a start of this very node: meshwire.Started
 	askPresent = 'P' // an encoded chain: it was admitted by somebody whose record has not come here yet
 )
 
@@ -33,6 +34,8 @@ func (n *Node) admit(ctx context.Context, req mesh.AdmitRequest) ([]byte, bool) 
 			return refuseJoin(protocol.Refuse(protocol.CodeInviteBad, "the request to join cannot be read", "update aster on both machines")), false
 		}
 		return n.admitJoin(ctx, req.Peer, join)
+	case askTwin:
+		return n.answerTwin(ctx, req.Body[1:]), false
 	case askPresent:
 		return n.admitPresented(ctx, req.Peer, req.Addr, req.Body[1:])
 	}

@@ -152,12 +152,17 @@ func (l *loop) fenceFolded(r *protocol.Record) {
 	}
 	for _, c := range l.copies() {
 		if c.Stopped == body.Start {
-			line := copyLine(&c, c.Peer == l.n.home.peer)
-			l.log.Warn(line, "peer", c.Peer, "start", c.Stopped)
-			l.toBoards(l.enc.ServerNotice(l.now, "", asterism.Notice{Kind: "fenced", Text: line, Code: protocol.CodeFenced}), 0)
-			l.peersChanged()
+			l.tellCopy(&c)
 		}
 	}
+}
+
+// tellCopy says to everybody who watches here that a home was copied.
+func (l *loop) tellCopy(c *api.Copy) {
+	line := copyLine(c, c.Peer == l.n.home.peer)
+	l.log.Warn(line, "peer", c.Peer, "start", c.Stopped)
+	l.toBoards(l.enc.ServerNotice(l.now, "", asterism.Notice{Kind: "fenced", Text: line, Code: protocol.CodeFenced}), 0)
+	l.peersChanged()
 }
 
 // copyLine is what is said of a copy to a person.
@@ -184,6 +189,9 @@ func (l *loop) copies() []api.Copy {
 			continue // a later start than both is known
 		}
 		out = append(out, api.Copy{Peer: f.Peer, Node: l.n.nameOf(f.Peer), Stopped: f.Start.String(), By: f.By.String(), Host: f.Host, Home: f.Home, At: f.Wall})
+	}
+	if start, ok := l.n.metTwin(); ok && self == nil && !slices.ContainsFunc(out, func(c api.Copy) bool { return c.Peer == l.n.home.peer }) {
+		out = append(out, api.Copy{Peer: l.n.home.peer, Node: l.n.home.mesh.Name, Stopped: start.String(), By: l.n.startID.String(), At: l.now.UnixMilli()})
 	}
 	if self != nil {
 		out = append(out, api.Copy{Peer: l.n.home.peer, Node: l.n.home.mesh.Name, Stopped: l.n.startID.String(), By: self.By.String(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/protocol/meshwire"
 )
 
 // copyHome copies a node's folder file by file, while the node may write to it: what it gets need not fit together.
@@ -132,4 +133,49 @@ func TestOlderOfTwoStartsStopsWriting(t *testing.T) {
 	})
 	c.told(t, nc, "the reclaimed home is newer", func(st api.Status) bool { return len(st.Copies) == 1 && st.Copies[0].This })
 	e.told(t, ne, "and told", func(st api.Status) bool { return says(st, "a copy of this node's home was running") })
+}
+
+// TestTwoStartsAloneMeet: a mesh of one node whose home is copied on the same machine has nobody through whom the two could
+// meet. The one that finds its port taken asks who holds it.
+func TestTwoStartsAloneMeet(t *testing.T) {
+	var na, nb *Node
+	a := start(t, func(c *Config) { c.probe = func(n *Node) { na = n } })
+	copied := copyHome(t, a.home)
+	b := start(t, func(c *Config) { c.Home, c.Name = copied, ""; c.probe = func(n *Node) { nb = n } })
+	a.told(t, na, "the older start", func(st api.Status) bool { return len(st.Copies) == 1 && st.Copies[0].This })
+	b.told(t, nb, "the newer start", func(st api.Status) bool { return says(st, "a copy of this node's home was running") })
+
+	// The other way round: the one that runs already is the newer one.
+	a.stop()
+	c := start(t, func(c *Config) { c.Home, c.Name = a.home, ""; c.probe = func(n *Node) { na = n } })
+	if !strings.Contains(strings.Join(c.Warnings, "\n"), "--reclaim") {
+		t.Errorf("a fenced home that starts again warns of %q", c.Warnings)
+	}
+	if st, err := nb.Status(t.Context()); err != nil || len(st.Copies) != 1 || st.Copies[0].This {
+		t.Errorf("the newer start says %+v %v", st.Copies, err)
+	}
+}
+
+// TestForkIsToldOnEveryBoard: a node is shown another record under a number that it holds, signed with the author's key. It
+// takes nothing more of that log, keeps what it has, and every node's person is told.
+func TestForkIsToldOnEveryBoard(t *testing.T) {
+	a, b, na, nb := pair(t, protocol.RoleLocal)
+	log := protocol.LogID{Peer: na.home.peer, Start: na.startID, Scope: protocol.ScopeInside}
+	recs, err := nb.store.Range(log, 1, 1<<20)
+	if err != nil || len(recs) == 0 {
+		t.Fatalf("nothing of the founder's log is here: %v", err)
+	}
+	last := recs[len(recs)-1]
+	held := last.Hash()
+	last.Body = []byte(`{"another":"branch"}`)
+	last.Sign(na.home.key)
+	if err := nb.onRecords(na.home.peer, meshwire.FromRecords([]protocol.Record{last})); err != nil {
+		t.Fatal(err)
+	}
+	const words = "two records under one number"
+	b.told(t, nb, "who saw it", func(st api.Status) bool { return says(st, words) })
+	a.told(t, na, "the other", func(st api.Status) bool { return says(st, words) })
+	if kept, ok, err := nb.store.At(log, last.Seq); err != nil || !ok || kept.Record.Hash() != held {
+		t.Errorf("the record that was held is gone: %v %v", ok, err)
+	}
 }

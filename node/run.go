@@ -42,6 +42,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	n.done = n.ctx.Done()
 	defer n.stop(errStopping)
 	n.blobs = newBlobs(n)
+	n.twins.seen = make(chan []string, 1)
 
 	invite, err := n.placeInMesh()
 	if err != nil {
@@ -138,6 +139,7 @@ func (n *Node) openMesh() error {
 			return fmt.Errorf("choose a port for the mesh: %w", err)
 		}
 		if m.Port != 0 && port != m.Port {
+			n.twins.port = m.Port
 			n.warnings.set("port", fmt.Sprintf("mesh port %d is taken: using %d from now on", m.Port, port))
 		}
 		m.Port = port
@@ -151,7 +153,7 @@ func (n *Node) openMesh() error {
 	n.mesh, err = mesh.New(mesh.Config{
 		Key: n.home.key, Listen: listen, MeshID: m.Mesh, Standing: n.standingOf,
 		Admit:  func(ctx context.Context, req mesh.AdmitRequest) ([]byte, bool) { return n.admit(ctx, req) },
-		OnLink: n.onLink, OnFrame: n.onFrame, OnLinkDown: n.onLinkDown, OnRefused: n.onRefused, OnAddrs: n.onAddrs, OnOlder: n.onOlder,
+		OnLink: n.onLink, OnFrame: n.onFrame, OnLinkDown: n.onLinkDown, OnRefused: n.onRefused, OnAddrs: n.onAddrs, OnOlder: n.onOlder, OnTwin: n.onTwin,
 		Log: n.log,
 	})
 	if err != nil {
@@ -291,6 +293,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("health", n.sampleHealth)
 	add("state document", n.watchState)
 	add("attachments", n.sweeping)
+	add("twins", n.lookForTwins)
 	if n.runner != nil && n.fenced.Load() == nil {
 		if err := n.startRunner(); err != nil {
 			endLoop()

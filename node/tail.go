@@ -24,8 +24,12 @@ const tailTime = time.Minute
 
 // twins is what is under way with other starts of this node.
 type twins struct {
+	port int           // of the mesh, that this home had before and somebody holds; 0: none. Fixed before anything runs
+	seen chan []string // capacity 1: addresses at which this node's own id was announced
+
 	mu     sync.Mutex
 	giving map[protocol.PeerID]bool
+	met    *meshwire.Started // an older start that answered
 }
 
 // onOlder runs in the goroutine that dials a peer: the peer links a newer start of this node.

@@ -69,6 +69,8 @@ type Config struct {
 	// OnOlder comes at every refusal by a peer that a newer start of this node is linked to (ErrOlderStart), in a goroutine
 	// that dials nobody else: the next try waits for it.
 	OnOlder func(protocol.PeerID)
+	// OnTwin comes when this node's own id is announced on a network here from other addresses, in a reader's goroutine.
+	OnTwin func(addrs []string)
 	// OnAddrs comes when this machine's addresses have changed, with the new Addrs.
 	OnAddrs func([]string)
 

@@ -208,7 +208,11 @@ func (m *Mesh) listenNear(n *nearby) {
 // sighted takes the hint where a member may be, and tries there if it has no link.
 func (m *Mesh) sighted(s sighting, from netip.Addr) {
 	addrs := s.at(from)
-	if len(addrs) == 0 || s.peer == m.self || !m.cfg.Standing(s.peer).Member() {
+	if s.peer == m.self && len(addrs) > 0 {
+		m.twinSighted(addrs)
+		return
+	}
+	if len(addrs) == 0 || !m.cfg.Standing(s.peer).Member() {
 		return
 	}
 	m.mu.Lock()
