@@ -47,8 +47,8 @@ var mayImport = map[string][]string{
 		"protocol", "protocol/api", "roles/worker/keeper", "roles/worker/repo", "spec", "spec/check"},
 	"cmd/aster/internal/client": {"protocol", "protocol/api"},
 	"cmd/aster/internal/demo":   {"cmd/aster/internal/client", "protocol", "protocol/api"},
-	// Of the inside it uses what a foreign agent, node or stranger would have to write anew.
-	"cmd/aster/internal/e2e":   {"cmd/aster/internal/client", "node/link", "node/mesh", "protocol", "protocol/api", "protocol/meshwire", "roles/member", "spec/check"},
+	// Of the inside it uses what a foreign agent, node or stranger would have to write anew, and reads what nodes left behind.
+	"cmd/aster/internal/e2e":   {"cmd/aster/internal/client", "node/journal", "node/link", "node/mesh", "protocol", "protocol/api", "protocol/meshwire", "roles/member", "spec/check"},
 	"cmd/aster/internal/bench": {anything}, // it may use what it measures
 
 	"spec":              {"protocol"}, // its tests compare the catalogue
