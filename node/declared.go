@@ -130,7 +130,7 @@ func (l *loop) showDeclared(h *asterism.History, viewer protocol.AgentID) {
 // putDeclared sorts declarations into a History, of one agent (folded) or, when only is empty, of all.
 func (l *loop) putDeclared(h *asterism.History, all []board.Declaration, only protocol.AgentID) {
 	seats := protocol.Seats(l.chart(all))
-	main := protocol.FoldAgentID(l.roster().Term().Agent)
+	main := protocol.FoldAgentID(l.core.Main())
 	newest := map[*map[string]json.RawMessage]map[string]*board.Declaration{}
 	for i := range all {
 		d := &all[i]

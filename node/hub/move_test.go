@@ -190,3 +190,11 @@ func (s *stage) homes() string {
 	slices.Sort(out)
 	return strings.Join(out, " ")
 }
+
+// clientOf is what binds an agent that a play attaches with such a last word.
+func clientOf(word string) string {
+	if word == ClientBoard {
+		return ClientBoard
+	}
+	return "ws"
+}

@@ -232,7 +232,7 @@ func (s *stage) do(t *testing.T, w []string) {
 	case "attach": // attach CONN AGENT [ack-layer]
 		s.last++
 		s.conns[w[1]], s.who[s.last] = s.last, w[1]
-		s.core.Step(s.now, Attach{Conn: s.last, Agent: protocol.AgentID(w[2]), Client: "ws", Role: protocol.RoleLocal, AckLayer: arg(3) == "ack-layer", Token: s.toks})
+		s.core.Step(s.now, Attach{Conn: s.last, Agent: protocol.AgentID(w[2]), Client: clientOf(arg(3)), Role: protocol.RoleLocal, AckLayer: arg(3) == "ack-layer", Token: s.toks})
 	case "detach":
 		s.core.Step(s.now, Detach{Conn: s.conns[w[1]]})
 	case "declare":

@@ -215,3 +215,24 @@ func (c *Core) peerGone(in PeerGone) {
 	}
 	c.rosterDirty = true
 }
+
+// Main is what the agent that the term names is called; empty when there is none. The term has it as its home bound it:
+// after a clash of names that may be what another agent is called. An agent that is not known yet is called so.
+func (c *Core) Main() protocol.AgentID {
+	if c.term.Agent == "" {
+		return ""
+	}
+	named := c.find(c.term.Agent)
+	if named != nil && c.role(named) == protocol.RoleMain {
+		return named.bind.Agent
+	}
+	for _, a := range c.agents {
+		if c.role(a) == protocol.RoleMain {
+			return a.bind.Agent
+		}
+	}
+	if named != nil {
+		return ""
+	}
+	return c.term.Agent
+}

@@ -142,7 +142,7 @@ func (c *Core) route(env *protocol.Envelope) {
 	default:
 		return
 	}
-	if main := c.term.Agent; main != "" && main != env.From {
+	if main := c.Main(); main != "" && main != env.From {
 		env.To = main
 	}
 }
