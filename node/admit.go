@@ -178,6 +178,7 @@ func (l *loop) seed(peer protocol.PeerID, raw []byte, addrs []string) *protocol.
 	if m, known := l.roster().Member(peer); known && m.Revoked && l.roster().RevokedAt(peer) > cert.Lifts {
 		return protocol.Refuse(protocol.CodeRevoked, "%s was revoked", "aster invite makes a new invite", m.Name)
 	}
+	l.n.seeded = nil
 	for i, s := range l.n.home.mesh.Seeds {
 		if s.Peer == peer {
 			l.n.home.mesh.Seeds = append(l.n.home.mesh.Seeds[:i:i], l.n.home.mesh.Seeds[i+1:]...)

@@ -33,38 +33,9 @@ func (n *Node) role() protocol.Role {
 	return protocol.RoleLocal
 }
 
-// known is a member from the roster or, until its record has come, from its chain alone.
-type knownMember struct {
-	member.Member
-	valid bool
-}
-
-func (l *loop) known() map[protocol.PeerID]knownMember {
-	out := map[protocol.PeerID]knownMember{}
-	self := seedMember{Peer: l.n.home.peer, Chain: l.n.home.mesh.Chain, Addrs: l.n.mesh.Addrs()}
-	for _, s := range append([]seedMember{self}, l.n.home.mesh.Seeds...) {
-		chain, err := member.ParseChain(s.Chain)
-		if err != nil {
-			continue
-		}
-		_, r := member.Verify(l.roster().Mesh(), chain, l.now, l.roster().Withdrawn)
-		cert := chain[0].Cert
-		if r == nil || cert.Peer == l.n.home.peer { // this node is what its certificate says, whatever its clock says of that
-			out[cert.Peer] = knownMember{member.Member{Peer: cert.Peer, Name: cert.Name, Role: cert.Role, Inside: cert.Inside, Cert: cert, Chain: s.Chain, Addrs: s.Addrs, AdmittedBy: cert.Issuer}, r == nil}
-		}
-	}
-	for _, m := range l.roster().Members() {
-		seeded, ok := out[m.Peer]
-		if ok && m.Revoked && seeded.Cert.Lifts > 0 && seeded.Cert.Lifts >= l.roster().RevokedAt(m.Peer) {
-			continue // let in again; that record is still on its way
-		}
-		out[m.Peer] = knownMember{m, l.roster().Standing(m.Peer, l.now) == nil}
-	}
-	return out
-}
-
 // membersChanged makes everything that depends on membership follow: gate, links, hub, names, the board's cuts.
 func (l *loop) membersChanged() {
+	l.n.seeded = nil
 	if l.board.Stale() {
 		l.refold()
 	}
@@ -106,7 +77,7 @@ func (l *loop) membersChanged() {
 		l.refusedAsRevoked(m.RevokedBy)
 	}
 	if m, ok := l.roster().Member(l.n.home.peer); ok && !m.Revoked && string(m.Chain) != string(l.n.home.mesh.Chain) {
-		l.n.home.mesh.Chain = m.Chain // renewed
+		l.n.home.mesh.Chain, l.n.seeded = m.Chain, nil // renewed
 		if err := l.n.home.saveMesh(); err != nil {
 			l.log.Error("renewed certificate not kept", "err", err)
 		}
@@ -293,7 +264,7 @@ func (l *loop) peerRows() []api.Peer {
 	var out []api.Peer
 	for p, m := range l.known() {
 		row := api.Peer{
-			Peer: p, Name: m.Name, Role: m.Role, Inside: m.Inside, Self: p == l.n.home.peer, Alive: alive[p],
+			Peer: p, Name: m.Name, Role: l.shownRole(p, m.Role), Inside: m.Inside, Self: p == l.n.home.peer, Alive: alive[p],
 			Until: m.Cert.NotAfter, Issuer: m.AdmittedBy, Revoked: m.Revoked,
 		}
 		if row.Alive == "" {

@@ -61,6 +61,7 @@ type Node struct {
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	disk        diskGauge
 	shown       shown                 // the loop's
+	seeded      []knownMember         // the loop's; nil: to be verified anew
 	fenced      atomic.Pointer[fence] // nil: this start writes
 	twins       twins
 	uploads     sync.Mutex // held while a client's upload is counted and entered

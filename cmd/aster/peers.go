@@ -3,7 +3,6 @@ package main
 import (
 	"time"
 
-	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/spf13/cobra"
 )
@@ -23,13 +22,6 @@ func peersCommand(a *app) *cobra.Command {
 			}
 			if a.json {
 				return emitAll(a, peers)
-			}
-			if s, err := c.Status(cmd.Context()); err == nil { // without it the table says a little less
-				for i := range peers {
-					if peers[i].Peer == s.Main.Peer {
-						peers[i].Role = protocol.RoleMain // a term, which no certificate says
-					}
-				}
 			}
 			rows := [][]string{{"NODE", "ROLE", "LINK", "ALIVE", "RTT", "BEHIND", "SEEN"}}
 			for _, p := range peers {
