@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"sort"
 
@@ -225,15 +224,4 @@ func (f *found) Less(a, b int) bool { return f.frames[a].number < f.frames[b].nu
 func (f *found) Swap(a, b int) {
 	f.frames[a], f.frames[b] = f.frames[b], f.frames[a]
 	f.half[a], f.half[b] = f.half[b], f.half[a]
-}
-
-// remove deletes both files, when a store that is begun anew has what they held.
-func (a *ahead) remove() error {
-	err := a.close()
-	for i := range a.files {
-		if rerr := os.Remove(a.files[i].path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
-	}
-	return err
 }

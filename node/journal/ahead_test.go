@@ -63,6 +63,7 @@ func threeAhead(t testing.TB) (a *author, dir string, ends []int64) {
 }
 
 // TestATornCommitIsLeftOut cuts the file at every byte of its last commit, with the rest missing, zero, or noise.
+// Guards: B16, KC1.
 func TestATornCommitIsLeftOut(t *testing.T) {
 	a, dir, ends := threeAhead(t)
 	path := aheadPaths(dir)[0]
