@@ -118,6 +118,9 @@ func decodeImage(body []byte, kept int) (*State, error) {
 	for i := range img.Forks {
 		s.forks[img.Forks[i].Log.Peer] = &img.Forks[i]
 	}
+	if err := s.restoreChannels(img.Channels); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
+	}
 	if err := s.restoreClaims(img); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}

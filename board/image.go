@@ -33,6 +33,7 @@ type image struct {
 	Document     *Document                  `json:"document,omitempty"`
 	Fences       []Fence                    `json:"fences,omitempty"`
 	Forks        []Fork                     `json:"forks,omitempty"`
+	Channels     []*Channel                 `json:"channels,omitempty"`
 	Claims       []claimImage               `json:"claims,omitempty"`  // in a checkpoint those that are over as well
 	Decided      []decidedImage             `json:"decided,omitempty"` // in a checkpoint only
 }
@@ -139,6 +140,7 @@ func (s *State) image() image {
 	}
 	img.Document = s.document
 	img.Fences, img.Forks = s.Fences(), s.Forks()
+	img.Channels = s.channels.list()
 	return img
 }
 

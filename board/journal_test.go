@@ -247,6 +247,10 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 			return enc(protocol.KindKey, randomKeyStep(dice, agent()))
 		}
 	}
+	if dice.IntN(2) == 0 {
+		steps := []protocol.ChannelStep{protocol.ChannelArchive, protocol.ChannelRestore, protocol.ChannelDelete, protocol.ChannelClose, "new"}
+		return enc(protocol.KindChannel, protocol.ChannelBody{Step: steps[dice.IntN(len(steps))], Channel: string(agent()), Count: dice.IntN(3), Last: int64(dice.IntN(3))})
+	}
 	return protocol.Kind([]string{"new-kind", "newer-kind"}[dice.IntN(2)]), []byte(`{"x":1}`)
 }
 

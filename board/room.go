@@ -3,6 +3,7 @@ package board
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/room"
@@ -44,6 +45,12 @@ func (s *State) Rooms() (map[protocol.RoomID]*room.Room, error) {
 		return nil, fmt.Errorf("copy rooms: %w", err)
 	}
 	return out, nil
+}
+
+// HasRoom says whether anything was ever said of a room, by its channel's name.
+func (s *State) HasRoom(channel string) bool {
+	id, ok := strings.CutPrefix(channel, protocol.RoomChannel)
+	return ok && s.rooms[protocol.RoomID(id)] != nil
 }
 
 // RoomHas says whether an agent is in an open room.

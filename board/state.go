@@ -42,6 +42,7 @@ type State struct {
 	tasks        map[taskKey]*task
 	rooms        map[protocol.RoomID]*room.Room
 	document     *Document // nil: none yet
+	channels     Channels  // replaced, never changed
 	claims       map[claimKey]*claim
 	decided      map[decidedKey]decided
 	fences       map[protocol.PeerID]*Fence // the newest of each node
@@ -171,6 +172,8 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		}
 	case protocol.KindFence, protocol.KindFork:
 		s.amiss(at, rec)
+	case protocol.KindChannel:
+		s.channelStep(at, rec)
 	case protocol.KindClaim:
 		if body, err := protocol.DecodeBody[protocol.ClaimBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
 			s.claimStep(at, rec.Wall, body)
@@ -253,7 +256,7 @@ func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
 	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMove, protocol.KindMember, protocol.KindRevoke,
 		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState,
-		protocol.KindVoters, protocol.KindClaim, protocol.KindFence, protocol.KindFork:
+		protocol.KindVoters, protocol.KindClaim, protocol.KindFence, protocol.KindFork, protocol.KindChannel:
 		return k
 	}
 	return otherKind

@@ -134,7 +134,7 @@ func outsideMay(rec *protocol.Record, env *protocol.Envelope) bool {
 	if env.Source == protocol.SourceServer {
 		return env.From == "" && (env.Intent == "SelectionExpired" || env.Intent == "SelectionResolved")
 	}
-	if protocol.Lookup(env.Intent).HubOnly || env.FromRole.Inside() || env.FromRole == protocol.RoleBoard {
+	if info := protocol.Lookup(env.Intent); info.HubOnly || info.Keeping == protocol.Dropped || env.FromRole.Inside() || env.FromRole == protocol.RoleBoard {
 		return false
 	}
 	return (env.From == "") == (env.Source == protocol.SourceBoard)

@@ -77,9 +77,9 @@ func (n *Node) looked(q *web.FindQuery, up bool) (found []journal.Message, next 
 	for looked := 0; looked < findLooks; {
 		var page []journal.Message
 		if q.Words != "" {
-			page, err = n.store.Search(q.Words, jq.Before, findPage)
+			page, err = n.search(q.Words, jq.Before, findPage)
 		} else {
-			page, err = n.store.Messages(jq)
+			page, err = n.messages(jq)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -145,7 +145,7 @@ const (
 
 // Thread implements web.Page.
 func (n *Node) Thread(_ context.Context, id string) (out api.Thread, err error) {
-	m, err := n.resolve(id)
+	m, err := n.undeleted(id)
 	if err != nil {
 		return out, err
 	}
@@ -159,13 +159,13 @@ func (n *Node) Thread(_ context.Context, id string) (out api.Thread, err error) 
 		if err != nil {
 			return out, err
 		}
-		if !ok || all[up.Pos].Pos != 0 {
+		if !ok || all[up.Pos].Pos != 0 || n.deleted(&up) {
 			break
 		}
 		root, all[up.Pos] = up, up
 	}
 	if name := m.Envelope.Thread; name != "" {
-		found, err := n.store.Messages(journal.Query{Thread: name, Limit: threadMax, Newest: true})
+		found, err := n.messages(journal.Query{Thread: name, Limit: threadMax, Newest: true})
 		if err != nil {
 			return out, err
 		}
@@ -188,7 +188,7 @@ func (n *Node) Thread(_ context.Context, id string) (out api.Thread, err error) 
 // answersTo adds what answers a message, and what answers that.
 func (n *Node) answersTo(root journal.Message, all map[uint64]journal.Message) (cut bool, err error) {
 	for todo := []protocol.MsgID{root.Envelope.ID}; len(todo) > 0; todo = todo[1:] {
-		found, err := n.store.Messages(journal.Query{Re: todo[0], Limit: threadMax})
+		found, err := n.messages(journal.Query{Re: todo[0], Limit: threadMax})
 		if err != nil {
 			return false, err
 		}

@@ -14,10 +14,16 @@ const historyMessages = 4 * asterism.HistoryPerChannel
 
 // history is what a new socket sees of the past: a board the last messages of all, an agent those it said or got.
 func (n *Node) history(agent protocol.AgentID) asterism.History {
-	found, err := n.store.Messages(journal.Query{Agent: agent, Limit: historyMessages, Newest: true})
+	found, err := n.messages(journal.Query{Agent: agent, Limit: historyMessages, Newest: true})
 	if err != nil {
 		n.log.Error("history not readable", "err", err)
 		return asterism.History{}
+	}
+	if agent == "" {
+		found = slices.DeleteFunc(found, func(m journal.Message) bool {
+			_, away := n.hides(&m)
+			return away
+		})
 	}
 	return asterism.History{Channels: channels(found)}
 }
@@ -32,16 +38,7 @@ func channels(newest []journal.Message) []asterism.Channel {
 		if protocol.Lookup(m.Envelope.Intent).Class == protocol.ClassDeclaration {
 			continue // the newest of each stands beside the talk, and crowds none of it out (fault B20)
 		}
-		key := string(m.Envelope.From)
-		if key == "" {
-			key = string(m.Envelope.To)
-		}
-		if m.Envelope.Room != "" {
-			key = roomChannel + string(m.Envelope.Room)
-		}
-		if key == "" {
-			key = "_"
-		}
+		key := m.Envelope.ChannelKey()
 		c, ok := at[key]
 		if !ok {
 			c = len(out)
@@ -72,24 +69,44 @@ func (s *socket) channelHistory(f *asterism.Frame, sender asterism.Sender) {
 		s.refuse(f, no)
 		return
 	}
-	found, err := s.n.channelMessages(v.ChannelKey)
+	as := s.n.hidden()
+	page, err := s.channelPage(v.ChannelKey, v.BeforeTs, v.Limit, sender)
 	if err != nil {
 		s.n.log.Error("channel not readable", "err", err)
 		s.refuse(f, protocol.Refuse(protocol.CodeBadFrame, "the channel could not be read", "ask again"))
 		return
 	}
+	l := s.n.loop
+	_ = l.post(s.n.ctx, func() {
+		if s.n.hidden() != as { // somebody deleted meanwhile
+			if page, err = s.channelPage(v.ChannelKey, v.BeforeTs, v.Limit, sender); err != nil {
+				return
+			}
+		}
+		s.conn.Send(l.enc.ChannelHistory(l.now, page))
+		if sender.ID == "" && !page.Before { // whoever opens what was put away has it back, and so have all boards
+			l.bringBack(v.ChannelKey)
+		}
+	})
+}
+
+// channelPage reads what a client may see of a channel.
+func (s *socket) channelPage(key string, before int64, limit int, sender asterism.Sender) (asterism.ChannelPage, error) {
+	page := asterism.ChannelPage{Key: key, Before: before > 0}
+	found, err := s.n.channelMessages(key, 1000)
+	if err != nil {
+		return page, err
+	}
 	if s.outside {
 		found = slices.DeleteFunc(found, func(m journal.Message) bool { return !seesMessage(sender.ID, &m) })
 	}
-	page := asterism.ChannelPage{Key: v.ChannelKey, Before: v.BeforeTs > 0}
 	for i := len(found) - 1; i >= 0; i-- {
-		if v.BeforeTs == 0 || found[i].Wall < v.BeforeTs {
+		if before == 0 || found[i].Wall < before {
 			page.Events = append(page.Events, asterism.Event{Env: &found[i].Envelope, At: found[i].Wall})
 		}
 	}
-	if rest := len(page.Events) - v.Limit; rest > 0 {
+	if rest := len(page.Events) - limit; rest > 0 {
 		page.Events, page.Earlier = page.Events[rest:], rest
 	}
-	l := s.n.loop
-	_ = l.post(s.n.ctx, func() { s.conn.Send(l.enc.ChannelHistory(l.now, page)) })
+	return page, nil
 }

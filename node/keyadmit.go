@@ -210,19 +210,17 @@ func ownsID(k *keys.Key, a *hub.Known) *protocol.Refusal {
 // judge asks about a HELLO and waits: nothing behind it is looked at before (fault KB4).
 func (s *socket) judge(f *asterism.Frame) {
 	s.greets.Store(true)
-	var past asterism.History
-	var met map[protocol.AgentID]bool
-	if s.outsideBy(f.Key) {
-		past, met = s.n.pastOf(f.AgentID)
-	} else {
-		past = s.n.history(f.AgentID)
-	}
+	as := s.n.hidden()
+	past, met := s.pastFor(f)
 	judged := make(chan struct{})
 	l := s.n.loop
 	err := l.post(s.n.ctx, func() {
 		if s.gone {
 			close(judged) // its key ended while the HELLO was on its way
 			return
+		}
+		if s.n.hidden() != as { // somebody deleted meanwhile
+			past, met = s.pastFor(f)
 		}
 		role, key, no := l.identity(s, f)
 		if no != nil {
@@ -240,6 +238,14 @@ func (s *socket) judge(f *asterism.Frame) {
 	case <-judged:
 	case <-s.n.done:
 	}
+}
+
+// pastFor is what the agent of a HELLO is shown of the past and, of an outside one, whom it met.
+func (s *socket) pastFor(f *asterism.Frame) (asterism.History, map[protocol.AgentID]bool) {
+	if s.outsideBy(f.Key) {
+		return s.n.pastOf(f.AgentID)
+	}
+	return s.n.history(f.AgentID), nil
 }
 
 // silentWait is how long somebody whom the node does not know may say nothing.

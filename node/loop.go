@@ -379,6 +379,8 @@ func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
 		l.peersChanged()
 	case protocol.KindState:
 		l.showState()
+	case protocol.KindChannel:
+		l.channelStepped(r)
 	case protocol.KindKey:
 		l.asksChanged()
 	case protocol.KindMessage:

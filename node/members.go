@@ -122,6 +122,7 @@ func (l *loop) refold() {
 func (l *loop) refolded() {
 	l.declarations = nil
 	l.showState()
+	l.showChannels()
 	rooms, err := l.board.Rooms()
 	if err != nil {
 		l.log.Error("rooms not taken from the board", "err", err)

@@ -59,6 +59,7 @@ type Node struct {
 	warnings    warnings
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
+	channels    atomic.Pointer[board.Channels] // what is put away or deleted
 	disk        diskGauge
 	shown       shown                 // the loop's
 	seeded      []knownMember         // the loop's; nil: to be verified anew

@@ -108,6 +108,7 @@ func (n *Node) openLoop() error {
 	}
 	l.foundingRecords()
 	l.showState()
+	l.showChannels()
 	l.membersDirty = true
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/aster-mesh/aster/node/hub"
-	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
@@ -35,40 +34,9 @@ func (l *loop) roomAcked(o hub.RoomAcked) {
 	}
 }
 
-// roomChannel begins the names of rooms' channels.
-const roomChannel = "room:"
-
-// roomPages bounds how far back a room's channel is looked for among all messages.
-const roomPages = 20
-
-// channelMessages reads a channel's messages, newest first: an agent's, or a room's.
-func (n *Node) channelMessages(key string) ([]journal.Message, error) {
-	id, ok := strings.CutPrefix(key, roomChannel)
-	if !ok {
-		return n.store.Messages(journal.Query{From: protocol.AgentID(key), Limit: 1000, Newest: true})
-	}
-	var out []journal.Message
-	q := journal.Query{Limit: 1000, Newest: true}
-	for range roomPages {
-		page, err := n.store.Messages(q)
-		if err != nil || len(page) == 0 {
-			return out, err
-		}
-		for i := range page {
-			if string(page[i].Envelope.Room) == id {
-				out = append(out, page[i])
-			}
-		}
-		if q.Before = page[len(page)-1].Pos; len(out) >= 1000 {
-			break
-		}
-	}
-	return out, nil
-}
-
 // maySeeChannel: a room's channel is for who is in it, and for boards.
 func (s *socket) maySeeChannel(key string, sender asterism.Sender) *protocol.Refusal {
-	id, ok := strings.CutPrefix(key, roomChannel)
+	id, ok := strings.CutPrefix(key, protocol.RoomChannel)
 	if !ok || sender.ID == "" {
 		return nil
 	}

@@ -147,8 +147,13 @@ func (s *socket) serve(o asterism.Opening) {
 		})
 		defer time.AfterFunc(s.n.cfg.silentWait, s.tooSilent).Stop()
 	default:
+		as := s.n.hidden()
 		history := s.n.history("")
 		_ = s.n.loop.post(s.n.ctx, func() {
+			if s.n.hidden() != as { // somebody deleted meanwhile
+				history = s.n.history("")
+			}
+			history.Archived = s.n.loop.archivedStubs()
 			s.n.loop.sockets[s.id] = s
 			s.n.loop.core.Step(s.n.loop.now, hub.OpenBoard{Conn: s.id})
 			s.n.loop.say(s, first, history)
@@ -208,11 +213,6 @@ func (s *socket) message(data []byte, binary bool) {
 	}
 }
 
-// unserved are the operator verbs of the contract that this version does not carry out: said so, never relayed.
-var unserved = map[protocol.Intent]string{
-	"ArchiveChannel": "archiving", "DeleteChannelHistory": "deleting history",
-}
-
 // pass takes a message of an authenticated sender.
 func (s *socket) pass(f *asterism.Frame) {
 	sender := s.session.Sender()
@@ -239,8 +239,8 @@ func (s *socket) pass(f *asterism.Frame) {
 	case name == "RequestChannelHistory":
 		s.channelHistory(f, sender)
 		return
-	case unserved[name] != "":
-		s.refuse(f, protocol.Refuse(protocol.CodeUnknownIntent, "this version does not serve %s", "", unserved[name]))
+	case channelVerbs[name] != "":
+		s.channelVerb(f, name)
 		return
 	case name == protocol.ServerNotice && sender.ID != "":
 		labelled(f, sender)

@@ -127,7 +127,7 @@ func (n *Node) resolve(id string) (journal.Message, error) {
 
 // Message implements web.Viewer.
 func (n *Node) Message(_ context.Context, id string) (api.Message, error) {
-	m, err := n.resolve(id)
+	m, err := n.undeleted(id)
 	if err != nil {
 		return api.Message{}, err
 	}
@@ -149,7 +149,7 @@ func (n *Node) Messages(_ context.Context, q web.MessageQuery) ([]api.Message, e
 	}
 	var out []api.Message
 	for {
-		page, err := n.store.Messages(jq)
+		page, err := n.messages(jq)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (n *Node) Messages(_ context.Context, q web.MessageQuery) ([]api.Message, e
 
 // Search implements web.Viewer.
 func (n *Node) Search(_ context.Context, words string, before uint64, limit int) ([]api.Message, error) {
-	found, err := n.store.Search(words, before, limit)
+	found, err := n.search(words, before, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func (n *Node) PutBlob(ctx context.Context, r io.Reader, want string) (protocol.
 
 // Attachment implements web.Blobs: content for the message that names it, never for its hash alone.
 func (n *Node) Attachment(_ context.Context, id, sha256 string) (io.ReadSeekCloser, protocol.BlobRef, error) {
-	m, err := n.resolve(id)
+	m, err := n.undeleted(id)
 	if err != nil {
 		return nil, protocol.BlobRef{}, err
 	}

@@ -193,6 +193,29 @@ type StateBody struct {
 	Text string `json:"text"`
 }
 
+// ChannelStep says what a ChannelBody does.
+type ChannelStep string
+
+const (
+	ChannelArchive ChannelStep = "archive" // boards are shown no more of it until somebody asks for it
+	ChannelRestore ChannelStep = "restore"
+	ChannelDelete  ChannelStep = "delete" // nobody is shown what was said before
+	ChannelClose   ChannelStep = "close"  // the same by the contract's other name
+)
+
+// ChannelBytesMax bounds a channel's name.
+const ChannelBytesMax = 256
+
+// ChannelBody is a person's step on a channel. It is about what was said before the record, in the order of hybrid time,
+// log and seq: a message that stands before it and comes later is one of them, on every node.
+type ChannelBody struct {
+	Step    ChannelStep `json:"step"`
+	Channel string      `json:"channel"` // Envelope.ChannelKey
+	// Of an archive, as the node that wrote it counted: how many messages, and the time of the newest, ms since 1970.
+	Count int   `json:"count,omitempty"`
+	Last  int64 `json:"last,omitempty"`
+}
+
 // EncodeBody returns the JSON of a body. The bodies here always encode; it panics otherwise, since that is our own
 // broken invariant.
 func EncodeBody(body any) []byte {

@@ -137,6 +137,7 @@ const (
 	KindClaim      Kind = "claim"       // ClaimBody
 	KindFence      Kind = "fence"       // FenceBody
 	KindFork       Kind = "fork"        // ForkBody
+	KindChannel    Kind = "channel"     // ChannelBody
 )
 
 // Record is one entry of a log. Bodies are opaque bytes here; kinds that a node does not know are kept and passed on.

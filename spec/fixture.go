@@ -13,7 +13,6 @@ import (
 type Fixture struct {
 	Name  string
 	Moves []Move
-	Later []string // steps that need what is not served yet, in their order; their moves are left out
 }
 
 // Move is one line of a fixture.
@@ -69,18 +68,13 @@ func Fixtures() ([]Fixture, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: no part -- script --", name)
 		}
-		later := false
 		first, step := strings.Count(string(raw), "\n")-strings.Count(script, "\n")+1, ""
 		for n, line := range strings.Split(script, "\n") {
 			if s, ok := strings.CutPrefix(line, "step "); ok {
-				step, later = s, false
+				step = s
 				continue
 			}
-			if s, ok := strings.CutPrefix(line, "later "); ok {
-				f.Later, later = append(f.Later, s), true
-				continue
-			}
-			if line = strings.TrimSpace(line); line == "" || later {
+			if line = strings.TrimSpace(line); line == "" {
 				continue
 			}
 			if post, ok := strings.CutPrefix(line, "post "); ok {

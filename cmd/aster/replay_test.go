@@ -67,30 +67,6 @@ func TestNodeAnswersAsTheEarlierHubDidButForListedDifferences(t *testing.T) {
 	}
 }
 
-// notYet are the verbs whose exchanges wait in the fixtures as "later".
-var notYet = map[string][]string{
-	"history": {`{"type":"CUSTOM","name":"ArchiveChannel","value":{"agentId":"worker-1"}}`, `{"type":"CUSTOM","name":"DeleteChannelHistory","value":{"agentId":"worker-1"}}`},
-}
-
-// TestExchangesThatWaitNeedWhatIsNotServed: once a verb is served, its steps are replayed.
-func TestExchangesThatWaitNeedWhatIsNotServed(t *testing.T) {
-	fixtures, err := spec.Fixtures()
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := alone(t)
-	for _, f := range fixtures {
-		if (len(f.Later) > 0) != (notYet[f.Name] != nil) {
-			t.Errorf("%s has %d steps that wait, for %v", f.Name, len(f.Later), notYet[f.Name])
-		}
-		for _, frame := range notYet[f.Name] {
-			if !check.Refuses(t.Context(), at, frame, "unknown-intent") {
-				t.Errorf("%s is not refused any more as not served: turn \"later\" into \"step\" in spec/fixtures/%s.txtar", frame, f.Name)
-			}
-		}
-	}
-}
-
 // freshHub is a node of its own with somebody who is signed in to its board.
 func freshHub(t *testing.T) check.Hub {
 	home, socket := aloneIn(t)

@@ -166,6 +166,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 	if info.HubOnly && env.Source != protocol.SourceServer {
 		return protocol.Refuse(protocol.CodeReservedName, "only the hub sends %s", "choose another name", string(env.Intent))
 	}
+	if info.Keeping == protocol.Dropped && !RoomVerb(env.Intent) && env.Source != protocol.SourceServer {
+		return protocol.Refuse(protocol.CodeReservedName, "%s is asked of the hub on a connection, and said to nobody", "choose another name", string(env.Intent))
+	}
 	if from == nil && env.From != "" {
 		if r := c.Elsewhere(env.From); r != nil {
 			return r

@@ -249,11 +249,3 @@ func (r *replay) strike(who string, value any) bool {
 	}
 	return false
 }
-
-// Refuses says whether a hub answers a board's frame with an error frame of that code.
-func Refuses(ctx context.Context, url, frame, code string) bool {
-	p := &play{ctx: ctx, urls: []string{url}, at: map[string]int{}, opt: Options{Patience: 10 * time.Second}, words: words{}, clients: map[string]*socket{}}
-	defer p.clean()
-	return p.open("b", "") == nil && p.step(spec.Step{Verb: ">", Who: "b", Arg: frame}) == nil &&
-		p.expect("b", fmt.Sprintf(`{"name":"ServerNotice","value":{"kind":"refused","code":%q}}`, code)) == nil
-}
