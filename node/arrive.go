@@ -44,6 +44,9 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 	return n.blobs.before(from, blobs, take)
 }
 
+// keyOlder is the value that says that this home lost something once and was given it back by others.
+const keyOlder = "older"
+
 // arrived offers a verified range to the replica and applies what continues our copy of the log.
 func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope) {
 	if r := l.mayWrite(from, recs[0].Log); r != nil {
@@ -72,6 +75,10 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	var held func(protocol.LogID) uint64
 	if ofOutsider(recs[0].Log) {
 		held = l.rep.Taken
+	}
+	if recs[0].Log.Peer == l.n.home.peer { // ours, and not here
+		l.n.older.Store(true)
+		l.value(keyOlder, []byte{1})
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	l.spend(recs[0].Log.Peer, weigh(offer.Take, envs[skip:]))

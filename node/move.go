@@ -294,9 +294,10 @@ func refusedBy(m *journal.Message) bool {
 	return slices.ContainsFunc(m.Tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Refused })
 }
 
-// settled says whether a former home of an agent that moved here has settled a message that comes only now.
+// settled says whether a message that comes only now was settled before: by a former home of an agent that moved here, or by
+// this node, whose disk was replaced by an older copy and is given back what it lost in any order.
 func (l *loop) settled(rec *protocol.Record, env *protocol.Envelope) bool {
-	if env == nil || env.Room != "" || env.To == "" || !l.core.MovedHere(env.To) {
+	if env == nil || env.Room != "" || env.To == "" || !l.core.MovedHere(env.To) && (!l.n.older.Load() || !l.core.TakenHere(env.To)) {
 		return false
 	}
 	tiers, err := l.store.Tiers(rec.Log, rec.Seq)

@@ -48,6 +48,7 @@ type Node struct {
 	standings   atomic.Pointer[standings]
 	names       atomic.Pointer[names]
 	aliases     atomic.Pointer[hub.Aliases]
+	older       atomic.Bool  // the disk was once replaced by an older copy
 	ownRole     atomic.Value // protocol.Role
 	replicated  sync.Map     // protocol.LogID of ours → uint64
 	skews       sync.Map     // protocol.PeerID → time.Duration

@@ -96,6 +96,11 @@ func (n *Node) openLoop() error {
 	if err := n.restoreQuotas(); err != nil {
 		return err
 	}
+	_, older, err := n.store.Value(keyOlder)
+	if err != nil {
+		return fmt.Errorf("read whether something was lost: %w", err)
+	}
+	n.older.Store(older)
 	saved, err := n.store.ValuesWithPrefix(keyAddrs)
 	if err != nil {
 		return fmt.Errorf("read addresses: %w", err)
@@ -119,10 +124,11 @@ func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
 	if err != nil {
 		return err
 	}
-	boot.Seqs = map[protocol.Scope]uint64{}
+	boot.Seqs, boot.Held = map[protocol.Scope]uint64{}, map[protocol.LogID]uint64{}
 	var held []replica.Head
 	for _, h := range heads {
 		held = append(held, replica.Head{Log: h.Log, Seq: h.Seq, Hash: h.Hash})
+		boot.Held[h.Log] = h.Seq
 		if h.Log.Peer == l.n.home.peer && h.Log.Start == l.n.startID {
 			boot.Seqs[h.Log.Scope], l.chain[h.Log] = h.Seq, h.Hash
 		}
@@ -182,6 +188,9 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 	}
 	if b.Parked, err = n.store.ValuesWithPrefix(hub.ParkedPrefix); err != nil {
 		return b, fmt.Errorf("read what waits in rooms: %w", err)
+	}
+	if b.Early, err = n.store.ValuesWithPrefix(hub.EarlyPrefix); err != nil {
+		return b, fmt.Errorf("read what was said of messages to come: %w", err)
 	}
 	for _, a := range st.Agents() {
 		b.Agents = append(b.Agents, boundOf(&a))

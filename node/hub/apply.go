@@ -14,6 +14,9 @@ import (
 func (c *Core) applied(now time.Time, in Applied) {
 	rec := in.Record
 	c.author.clock.Merge(rec.At)
+	if len(c.early) > 0 {
+		defer c.spokenOf(now, Ref{rec.Log, rec.Seq})
+	}
 	switch rec.Kind {
 	case protocol.KindBind:
 		if body, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && body.Home == rec.Log.Peer && protocol.CheckAgentID(body.Agent) == nil &&
@@ -68,8 +71,8 @@ func (c *Core) message(now time.Time, in Applied) {
 	if a == nil {
 		return
 	}
-	if in.Settled {
-		return // by a former home, of an agent that moved here
+	if in.Settled || c.settledNow(ref, env, a) {
+		return // by a former home, of an agent that moved here, or by this one before its disk was replaced by an older copy
 	}
 	c.take(now, a, ref, env, in.Seen)
 }
@@ -143,7 +146,7 @@ func (c *Core) speaksFor(env *protocol.Envelope, author protocol.PeerID) bool {
 }
 
 // receiptsOf notes what another home says of messages, each once a turn. Only the recipient's home may. A range costs its
-// author nothing, so with held it goes no further than there are messages.
+// author nothing, so with held it goes no further than there are messages, and what it says of others waits.
 func (c *Core) receiptsOf(now time.Time, rec *protocol.Record, body protocol.ReceiptsBody, held func(protocol.LogID) uint64) {
 	switch body.Tier {
 	case protocol.Persisted, protocol.Processed, protocol.Refused:
@@ -157,18 +160,29 @@ func (c *Core) receiptsOf(now time.Time, rec *protocol.Record, body protocol.Rec
 	if !ok {
 		return
 	}
+	ahead := false
 	for _, ref := range refs {
-		said := saidOf{ref, body.Tier, protocol.FoldAgentID(body.Agent)}
-		if held != nil && ref.Seq > held(ref.Log) || c.said[said] {
+		if held != nil && ref.Seq > held(ref.Log) {
+			ahead = true
 			continue
 		}
-		c.said[said] = true
-		delete(c.pending, ref)
-		put := TierPut{Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason}
-		c.ready.Tiers = append(c.ready.Tiers, put)
-		c.doneElsewhere(now, put, rec.Log.Peer == c.self)
-		c.out(TierReached{Ref: ref, Tier: body.Tier, Agent: body.Agent, Reason: body.Reason})
+		c.receiptOf(now, TierPut{Ref: ref, Tier: body.Tier, Agent: body.Agent, At: rec.At, Wall: rec.Wall, By: rec.Log.Peer, Reason: body.Reason})
 	}
+	if ahead {
+		c.await(rec, body, held)
+	}
+}
+
+func (c *Core) receiptOf(now time.Time, put TierPut) {
+	said := saidOf{put.Ref, put.Tier, protocol.FoldAgentID(put.Agent)}
+	if c.said[said] {
+		return
+	}
+	c.said[said] = true
+	delete(c.pending, put.Ref)
+	c.ready.Tiers = append(c.ready.Tiers, put)
+	c.doneElsewhere(now, put, put.By == c.self)
+	c.out(TierReached{Ref: put.Ref, Tier: put.Tier, Agent: put.Agent, Reason: put.Reason})
 }
 
 // doneElsewhere takes a message out of the inbox of an agent here when it turns out to be settled: by a former home of one
@@ -197,6 +211,18 @@ func (c *Core) doneElsewhere(now time.Time, put TierPut, own bool) {
 		}
 		c.presenceDirty = true
 	}
+}
+
+// settledNow says whether a message is known as processed or refused by what this turn was told.
+func (c *Core) settledNow(ref Ref, env *protocol.Envelope, a *agent) bool {
+	for _, tier := range []protocol.Tier{protocol.Processed, protocol.Refused} {
+		for _, name := range []protocol.AgentID{env.To, a.own, a.bind.Agent} {
+			if c.said[saidOf{ref, tier, protocol.FoldAgentID(name)}] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // saidOf is one word of a home on one message.

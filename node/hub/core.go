@@ -37,6 +37,9 @@ type Core struct {
 	said    map[saidOf]bool           // receipts of other homes since the last Ready
 	marks   map[protocol.LogID]uint64 // of our logs: what another inside node has
 
+	early     map[string]*early // by the value's name
+	heldEarly map[string]uint64 // how far the logs are held that they speak of
+
 	ready    Ready
 	receipts receiptBatch
 
@@ -114,6 +117,8 @@ type Boot struct {
 	Rooms      map[protocol.RoomID]*room.Room
 	Parked     map[string][]byte         // stored values under ParkedPrefix
 	Seqs       map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
+	Early      map[string][]byte         // stored values under EarlyPrefix
+	Held       map[protocol.LogID]uint64 // how far each log is held
 }
 
 // Bound is one agent whose binding is in force.
@@ -169,7 +174,10 @@ func New(b Boot) *Core {
 		said:     map[saidOf]bool{},
 		marks:    map[protocol.LogID]uint64{},
 		author:   newAuthor(b.Self, b.Start, b.Clock),
+
+		early: map[string]*early{}, heldEarly: map[string]uint64{},
 	}
+	c.bootEarly(b.Early, b.Held)
 	for scope, seq := range b.Seqs {
 		c.author.seqs[scope] = seq
 	}

@@ -97,7 +97,8 @@ type Applied struct {
 	// Disbelieved is a message that does not count here since its speaker's name is another's.
 	Disbelieved *protocol.Envelope
 	Seen        *Seen // of messages for an agent here: an earlier one under the same identity
-	// Settled: a former home of the recipient, which moved here, has said that it was processed or refused.
+	// Settled: a home of the recipient has said that it was processed or refused: a former one, of an agent that moved here,
+	// or this one, whose disk was replaced by an older copy since.
 	Settled bool
 	// Held says how far a log is held here. Nil: the author is believed to speak of messages that there are.
 	Held func(protocol.LogID) uint64

@@ -276,7 +276,7 @@ func (s *stage) do(t *testing.T, w []string) {
 		all[s.peer(w[1])] = Member{Name: w[1], Role: role, Inside: role.Inside()}
 		s.core.Step(s.now, Members{all})
 	case "restart": // the process ends and begins anew, with what the journal holds
-		b := Boot{Clock: s.core.Clock(), Self: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Members: s.core.members, Term: s.core.term, Selections: s.asked, Seqs: s.core.author.seqs, Parked: s.vals, Rooms: map[protocol.RoomID]*room.Room{}}
+		b := Boot{Clock: s.core.Clock(), Self: s.core.self, Start: protocol.Start{At: 1, Rand: 1}, Members: s.core.members, Term: s.core.term, Selections: s.asked, Seqs: s.core.author.seqs, Parked: s.vals, Early: s.vals, Held: s.seqs, Rooms: map[protocol.RoomID]*room.Room{}}
 		kept, err := json.Marshal(s.core.rooms)
 		if err != nil || json.Unmarshal(kept, &b.Rooms) != nil {
 			t.Fatal("rooms do not survive", err)

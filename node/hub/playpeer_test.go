@@ -14,6 +14,10 @@ func (s *stage) foreign(w []string) {
 	if m := s.core.members[peer]; !m.Inside { // nor is it known yet
 		log.Scope = protocol.ScopeOutside(peer)
 	}
+	if w[2] == "over" { // from PEER over GUEST FROM TO INTENT ID: a message in its log for a member outside
+		log.Scope = protocol.ScopeOutside(s.peer(w[3]))
+		w = append([]string{w[0], w[1], "say"}, w[4:]...)
+	}
 	s.seqs[log]++
 	rec := protocol.Record{Log: log, Seq: s.seqs[log], At: protocol.HLCAt(s.now), Wall: s.now.UnixMilli()}
 	in := Applied{Record: &rec}
@@ -49,6 +53,14 @@ func (s *stage) foreign(w []string) {
 		}
 	case "room": // from PEER room BODY
 		rec.Kind, rec.Body = protocol.KindRoom, []byte(strings.ReplaceAll(w[3], "ROOM", string(s.room)))
+	case "ahead": // from PEER ahead TIER AGENT OF LAST: of the messages 1 to LAST of OF's log for PEER, as far as they are not here
+		rec.Kind = protocol.KindReceipts
+		var n uint64
+		fmt.Sscan(w[6], &n)
+		of := protocol.LogID{Peer: s.peer(w[5]), Start: protocol.Start{At: 2, Rand: 2}, Scope: log.Scope}
+		rec.Body = protocol.EncodeBody(protocol.ReceiptsBody{Tier: protocol.Tier(w[3]), Agent: protocol.AgentID(w[4]),
+			Of: []protocol.LogRange{{Log: of.String(), Ranges: []uint64{1, n}}}})
+		in.Held = func(id protocol.LogID) uint64 { return s.seqs[id] }
 	case "receipt": // from PEER receipt TIER AGENT SEQ: of a message of our inside log
 		rec.Kind = protocol.KindReceipts
 		var n uint64

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
@@ -72,6 +74,10 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	if ofOutsider(log) {
 		held = p.rep.Taken
 	}
+	if log.Peer == p.n.peer {
+		p.older = true
+		p.value(keyOlder, []byte{1})
+	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	for i := range offer.Take {
 		rec, said := &offer.Take[i], envs[skip+i]
@@ -81,7 +87,7 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 			entry.Hash = offer.Take[i+1].Prev
 		}
 		p.foreign = append(p.foreign, entry)
-		in := hub.Applied{Record: rec, Env: env, Seen: p.seen(env), Held: held}
+		in := hub.Applied{Record: rec, Env: env, Seen: p.seen(env), Settled: p.settled(rec, env), Held: held}
 		if mixed {
 			in.Disbelieved = said
 		}
@@ -116,6 +122,19 @@ func (p *proc) believed(rec *protocol.Record, env *protocol.Envelope) (_ *protoc
 		return nil, mixed
 	}
 	return env, false
+}
+
+const keyOlder = "older"
+
+// settled is loop.settled; nobody moves here.
+func (p *proc) settled(rec *protocol.Record, env *protocol.Envelope) bool {
+	if env == nil || env.Room != "" || env.To == "" || !p.older || !p.core.TakenHere(env.To) {
+		return false
+	}
+	tiers, _ := p.n.disk.Tiers(rec.Log, rec.Seq)
+	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool {
+		return (t.Tier == protocol.Processed || t.Tier == protocol.Refused) && p.core.Now(t.Agent) == p.core.Now(env.To)
+	})
 }
 
 func ofOutsider(log protocol.LogID) bool {

@@ -37,6 +37,7 @@ func (n *node) boot() {
 		clock = max(clock, chain[0].Cert.Lifts)
 	}
 	p.start = protocol.Start{At: clock + 1, Rand: w.rng.Uint64()}
+	_, p.older, _ = n.disk.Value(keyOlder)
 	p.restore(heads, clock)
 	p.foundingRecords()
 	p.dirty = true
@@ -72,10 +73,11 @@ func (p *proc) foldBoard() {
 // restore is loop.restore: hub and replica from what is durable.
 func (p *proc) restore(heads []journal.Head, clock protocol.HLC) {
 	boot := p.bootOf(clock)
-	boot.Seqs = map[protocol.Scope]uint64{}
+	boot.Seqs, boot.Held = map[protocol.Scope]uint64{}, map[protocol.LogID]uint64{}
 	var held []replica.Head
 	for _, h := range heads {
 		held = append(held, replica.Head{Log: h.Log, Seq: h.Seq, Hash: h.Hash})
+		boot.Held[h.Log] = h.Seq
 		if h.Log.Peer == p.n.peer && h.Log.Start == p.start {
 			boot.Seqs[h.Log.Scope], p.chain[h.Log] = h.Seq, h.Hash
 		}
@@ -116,6 +118,7 @@ func (p *proc) bootOf(clock protocol.HLC) hub.Boot {
 		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
 	}
 	b.Parked, _ = d.ValuesWithPrefix(hub.ParkedPrefix)
+	b.Early, _ = d.ValuesWithPrefix(hub.EarlyPrefix)
 	for _, a := range st.Agents() {
 		b.Agents = append(b.Agents, boundOf(&a))
 		if a.Home != p.n.peer || a.Move != nil {

@@ -140,15 +140,11 @@ func (w *World) everywhere(e *promised, ref hub.Ref) *broken {
 }
 
 // spokenOf says whether the recipient's home has said something of a message that its author, or if that is gone
-// anybody, knows. A node outside may have said it while the record was still on its way back to its author's restored
-// disk, which then does not know.
+// anybody, knows.
 func (w *World) spokenOf(ref hub.Ref) bool {
 	author := w.byPeer[ref.Log.Peer]
 	if author.out {
 		author = w.inside()[0]
-	}
-	if _, out := ref.Log.Scope.Outsider(); out && len(author.past) > 0 {
-		return true
 	}
 	tiers, _ := author.disk.Tiers(ref.Log, ref.Seq)
 	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Persisted || t.Tier == protocol.Refused })

@@ -91,9 +91,8 @@ func (l *ledger) delivered(n *node, c *client, ref hub.Ref, env *protocol.Envelo
 	if n.disk.Durable(ref.Log) < ref.Seq {
 		l.w.fail("nothing is delivered before its sync", "node %d gave %s/%d", n.i, l.w.logName(ref.Log), ref.Seq)
 	}
-	// On a disk that was replaced by a copy a message may be found again before the acknowledgement that was lost with it.
 	for _, row := range n.disk.inbox[protocol.FoldAgentID(c.id)] {
-		if len(n.past) == 0 && row.state == processed && row.rec.Record.Log == ref.Log && row.rec.Record.Seq == ref.Seq {
+		if row.state == processed && row.rec.Record.Log == ref.Log && row.rec.Record.Seq == ref.Seq {
 			l.w.fail("what is acknowledged is not given again", "node %d gave %s/%d to %s", n.i, l.w.logName(ref.Log), ref.Seq, c.id)
 		}
 	}

@@ -40,6 +40,7 @@ type proc struct {
 	lastID  hub.ConnID
 	peers   map[protocol.PeerID]*peerState
 	values  map[string][]byte
+	older   bool                      // the disk was once replaced by an older copy
 	told    map[protocol.LogID]uint64 // replicated up to, as the hub was told
 
 	standings map[protocol.PeerID]standing
