@@ -140,6 +140,7 @@ func (c *Core) bindNew(now time.Time, bind protocol.BindBody) *agent {
 		bind.Origin, bind.Moves = c.self, e.claim.Moves+1
 	}
 	a := &agent{client: bind.Client, guest: !c.inside()}
+	c.author.forget(bind.Agent) // another was called so
 	c.bind(now, a, bind)
 	return a
 }
@@ -227,6 +228,12 @@ func (c *Core) callAll(now time.Time) {
 	}
 	c.agents = agents
 	c.alias()
+	for _, a := range renamed {
+		if a.box != nil { // a log may know these names by the bindings of others
+			c.author.forget(was[a])
+			c.author.forget(a.bind.Agent)
+		}
+	}
 	for _, a := range renamed {
 		if a.box != nil {
 			c.recalled(now, a, was[a])

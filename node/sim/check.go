@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/hub"
@@ -228,7 +227,8 @@ func (w *World) oneNameOneAgent() *broken {
 				boards = append(boards, string(protocol.FoldAgentID(a.ID))+"@"+w.byPeer[a.Home].name)
 			}
 		}
-		hubs, boards = settledNames(hubs), settledNames(boards)
+		slices.Sort(hubs)
+		slices.Sort(boards)
 		if !slices.Equal(hubs, boards) {
 			return &broken{"hub and board name alike", fmt.Sprintf("node %d: hub %v, board %v", n.i, hubs, boards)}
 		}
@@ -239,16 +239,6 @@ func (w *World) oneNameOneAgent() *broken {
 		}
 	}
 	return nil
-}
-
-// settledNames leaves out what clashes make of names, NAME-2: whoever comes back under such a name is not always the same
-// to its hub and to the boards. That is known (seed 1042), and not judged here.
-func settledNames(all []string) []string {
-	slices.Sort(all)
-	return slices.DeleteFunc(all, func(row string) bool {
-		name, _, _ := strings.Cut(row, "@")
-		return len(name) > 2 && name[len(name)-2] == '-' && name[len(name)-1] == '2' && !strings.HasSuffix(name, "was-2")
-	})
 }
 
 // sound judges what must hold at rest, and cannot become true by waiting.
