@@ -155,7 +155,7 @@ func (s *State) restoreAgents(img *image) {
 		d := img.Declarations[i].Declaration
 		d.at = img.Declarations[i].At
 		d.Log, d.Seq = d.at.log, d.at.seq
-		s.declarations[declarationKey{agentKey{protocol.FoldAgentID(d.From), d.Log.Peer}, d.Intent, d.Item}] = &d
+		s.declarations[declarationKey{agentKey{protocol.FoldAgentID(d.From), d.Log.Peer}, d.Intent, d.Item, guests(d.Log)}] = &d
 	}
 }
 

@@ -30,11 +30,12 @@ type declarationKey struct {
 	agentKey
 	Intent protocol.Intent
 	Item   string
+	Guest  bool // said as a member outside: of a node that was in and out both are kept
 }
 
 func (s *State) declare(at pos, wall int64, env *protocol.Envelope) {
 	item := protocol.DeclaredItem(env.Intent, env.Value)
-	key := declarationKey{agentKey{protocol.FoldAgentID(env.From), at.log.Peer}, env.Intent, item}
+	key := declarationKey{agentKey{protocol.FoldAgentID(env.From), at.log.Peer}, env.Intent, item, guests(at.log)}
 	if old := s.declarations[key]; old != nil && !old.at.before(at) {
 		return
 	}
@@ -44,6 +45,30 @@ func (s *State) declare(at pos, wall int64, env *protocol.Envelope) {
 		d.Value = value
 	}
 	s.declarations[key] = d
+	if guests(at.log) {
+		s.yieldDeclaration(at.log.Peer)
+	}
+}
+
+// declaredOutside is how many declarations of one member outside are kept: of more the oldest gives way. As each of one kind
+// is the newest of its kind already, which ones stay depends on the set alone.
+const declaredOutside = 32
+
+func (s *State) yieldDeclaration(of protocol.PeerID) {
+	var oldest *Declaration
+	var at declarationKey
+	held := 0
+	for key, d := range s.declarations {
+		if key.Home != of || !key.Guest {
+			continue
+		}
+		if held++; oldest == nil || d.Before(oldest) {
+			oldest, at = d, key
+		}
+	}
+	if held > declaredOutside {
+		delete(s.declarations, at)
+	}
 }
 
 // Before says whether d was declared before o, in the order that all nodes agree on.

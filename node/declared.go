@@ -28,8 +28,11 @@ func (l *loop) declared(env *protocol.Envelope) (d hub.Declared) {
 	case "RoleState":
 		d.Chart = l.chart(l.allDeclared().all)
 	case "SeatTelemetry":
-		seats := map[string]bool{}
+		seats, outside := map[string]bool{}, l.outsider(env.From)
 		for _, x := range l.allDeclared().all {
+			if outside && protocol.FoldAgentID(x.From) != protocol.FoldAgentID(env.From) || !outside && l.outsider(x.From) {
+				continue // those of outside take no seat from the inside, nor from one another
+			}
 			if x.Intent == env.Intent && !seats[x.Item] {
 				seats[x.Item] = true
 				d.Seats = append(d.Seats, x.Item)
@@ -37,6 +40,12 @@ func (l *loop) declared(env *protocol.Envelope) (d hub.Declared) {
 		}
 	}
 	return d
+}
+
+// outsider says whether an agent is of an outside role.
+func (l *loop) outsider(id protocol.AgentID) bool {
+	k, ok := l.core.Agent(id)
+	return ok && l.inside() && !k.Role.Inside()
 }
 
 // chart is the newest CorporateChart, or nil.

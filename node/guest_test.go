@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -184,5 +185,31 @@ func TestOutsidersForgeriesAreNowhere(t *testing.T) {
 		if strings.Contains(string(m.Envelope.Value), "forgery") {
 			t.Errorf("the journal shows %s of %q", m.Envelope.ID, m.Envelope.From)
 		}
+	}
+}
+
+// TestOutsidersTakeNoSeatOfTheInside: whatever one of them reports under, an inside agent's seat is not refused for it.
+func TestOutsidersTakeNoSeatOfTheInside(t *testing.T) {
+	_, na, nb, main, _, guest := visited(t)
+	var from protocol.AgentID
+	if err := nb.loop.call(t.Context(), func() { from = nb.loop.core.Presences(nb.loop.now)[0].Agent }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * protocol.SeatsMax {
+		nb.forge(t, protocol.KindMessage, protocol.Envelope{ID: protocol.MsgID(fmt.Sprint("s", i)), From: from, FromRole: protocol.RoleCollab,
+			Source: protocol.SourceAgent, Intent: "SeatTelemetry", Value: protocol.EncodeBody(map[string]string{"seat": fmt.Sprint("seat", i)})})
+	}
+	flagged(t, guest, main)
+	var all, inside, its int
+	if err := na.loop.call(t.Context(), func() {
+		env := protocol.Envelope{Intent: "SeatTelemetry", From: "worker"}
+		all, inside = len(na.loop.allDeclared().all), len(na.loop.declared(&env).Seats)
+		env.From = from
+		its = len(na.loop.declared(&env).Seats)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if all == 0 || all >= protocol.SeatsMax || inside != 0 || its != all {
+		t.Errorf("%d seats of the outsider are kept; %d count against the inside, %d against itself", all, inside, its)
 	}
 }

@@ -24,6 +24,8 @@ const (
 	declaredBytesMax = ValueBytesInline
 	// SeatsMax is how many seats of telemetry a mesh shows.
 	SeatsMax = 64
+	// SeatsOutsideMax is how many of its own an agent of an outside role may add, beside those of the inside.
+	SeatsOutsideMax = 4
 )
 
 // DeclaredItem is what a sender may declare several of: the role of a RoleState, the seat of a SeatTelemetry. Of all else

@@ -20,7 +20,7 @@ const declaredMax = 10_000
 // Declared is what the board holds of declarations, by which new ones are judged.
 type Declared struct {
 	Chart json.RawMessage // the newest CorporateChart
-	Seats []string        // that have telemetry
+	Seats []string        // of the inside that have telemetry; to an outside sender its own
 }
 
 type declaredKey struct {
@@ -60,7 +60,11 @@ func (c *Core) admitDeclaration(env *protocol.Envelope, known Declared) *protoco
 		return mayFill(env, known.Chart)
 	case "SeatTelemetry":
 		seat := protocol.DeclaredItem(env.Intent, env.Value)
-		if len(known.Seats) >= protocol.SeatsMax && !slices.Contains(known.Seats, seat) {
+		most := protocol.SeatsMax
+		if outsideRole(env.FromRole) {
+			most = protocol.SeatsOutsideMax
+		}
+		if len(known.Seats) >= most && !slices.Contains(known.Seats, seat) {
 			return protocol.Refuse(protocol.CodeTooMany, "%d seats have telemetry already", "report under one of them", len(known.Seats))
 		}
 	}
