@@ -50,13 +50,3 @@ func MaySeeRecord(viewer Viewer, rec *protocol.Record, env *protocol.Envelope) b
 	return env.Room == "" && rec.Log.Scope == protocol.ScopeInside &&
 		(protocol.FoldAgentID(env.From) == me || protocol.FoldAgentID(env.To) == me)
 }
-
-// MaySeeBlob says whether viewer may have content that records name: one that it may see is enough, a hash alone never.
-func MaySeeBlob(viewer Viewer, namedBy []*protocol.Record, envs []*protocol.Envelope) bool {
-	for i, rec := range namedBy {
-		if MaySeeRecord(viewer, rec, envs[i]) {
-			return true
-		}
-	}
-	return false
-}

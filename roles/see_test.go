@@ -75,9 +75,6 @@ func TestAClientSeesItsOwnMessagesAndNoOthers(t *testing.T) {
 	if MaySeeRecord(Viewer{Peer: outP}, rec, &protocol.Envelope{To: "x"}) || MaySeeRecord(Viewer{}, rec, &protocol.Envelope{}) {
 		t.Error("an outside member or nobody sees a record of the inside")
 	}
-	if !MaySeeBlob(client, []*protocol.Record{&bind, rec}, []*protocol.Envelope{nil, {To: "guest"}}) || MaySeeBlob(client, nil, nil) {
-		t.Error("a blob goes to whoever may see a record that names it, and to nobody for its hash")
-	}
 }
 
 func TestWhatANodeWritesIsSeenByItsTargetAndByNoOtherOutsider(t *testing.T) {

@@ -35,7 +35,7 @@ type Status struct {
 	Since         int64            `json:"since"` // start of the process, ms
 	Now           int64            `json:"now"`
 	MeshID        string           `json:"meshId"`
-	Role          protocol.Role    `json:"role"` // of the certificate: local (the founder too), upstream, collab, peer
+	Role          protocol.Role    `json:"role"` // main while it holds the term, else its certificate's: local, upstream, collab, peer
 	Board         string           `json:"board"`
 	Listen        []string         `json:"listen"` // multiaddrs
 	Loopback      bool             `json:"loopback"`

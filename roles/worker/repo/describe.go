@@ -56,10 +56,8 @@ func Head(ctx context.Context, dir string) (string, error) {
 	return head, err
 }
 
-// SameRoot returns nil if the repository at dir shares a root commit with root (as Describe gives it), else a
+// sameRoot returns nil if the repository at dir shares a root commit with root (as Describe gives it), else a
 // *protocol.Refusal with CodeRepoMismatch that names both. An empty root is shared by none.
-func SameRoot(dir, root string) error { return sameRoot(context.Background(), dir, root) }
-
 func sameRoot(ctx context.Context, dir, root string) error {
 	for _, r := range strings.Split(root, ",") {
 		if isCommitID(r) && hasCommit(ctx, dir, r) {

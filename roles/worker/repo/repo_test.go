@@ -123,14 +123,14 @@ func TestFetchRefusesAnotherRootNamingBoth(t *testing.T) {
 	if !strings.Contains(said, head[:12]) || !strings.Contains(said, otherHead[:12]) {
 		t.Errorf("%q names not both %s and %s", said, head, otherHead)
 	}
-	said = refusal(t, SameRoot(other, head), protocol.CodeRepoMismatch)
+	said = refusal(t, sameRoot(t.Context(), other, head), protocol.CodeRepoMismatch)
 	if !strings.Contains(said, head[:12]) || !strings.Contains(said, otherHead[:12]) {
 		t.Errorf("%q names not both %s and %s", said, head, otherHead)
 	}
-	if err := SameRoot(dir, otherHead+","+head); err != nil {
+	if err := sameRoot(t.Context(), dir, otherHead+","+head); err != nil {
 		t.Errorf("one common root is enough: %v", err)
 	}
-	refusal(t, SameRoot(dir, ""), protocol.CodeRepoMismatch)
+	refusal(t, sameRoot(t.Context(), dir, ""), protocol.CodeRepoMismatch)
 }
 
 func TestFetchNeverOverwritesOtherWork(t *testing.T) {
