@@ -18,7 +18,7 @@ import (
 
 type delegateOptions struct {
 	to, from, repo string
-	accept         []string
+	accept, attach []string
 	noWake, wait   bool
 	timeout        time.Duration
 }
@@ -35,6 +35,7 @@ func delegateCommand(a *app) *cobra.Command {
 	f.StringVar(&o.from, "from", "", "agent that speaks (default: the node's own, or its only one)")
 	f.StringVar(&o.repo, "repo", "", "repository to work in: its HEAD travels along, what is not committed does not")
 	f.StringArrayVar(&o.accept, "accept", nil, "command that must pass in the end; may be given several times")
+	f.StringArrayVar(&o.attach, "attach", nil, "file that goes along, for aster show ID --save DIR there; once for each")
 	f.BoolVar(&o.noWake, "no-wake", false, "leave the worker asleep")
 	f.BoolVar(&o.wait, "wait", false, "follow receipts and reports to the end: exit 0 done, 1 any other outcome")
 	f.DurationVar(&o.timeout, "timeout", 0, "with --wait: give up following after this time (exit 5); the work goes on")
@@ -104,6 +105,11 @@ func (a *app) delegation(ctx context.Context, c *client.Client, o delegateOption
 		}
 		value.Repo, req.Blobs = name, []protocol.BlobRef{base}
 	}
+	files, err := a.attach(ctx, c, o.attach)
+	if err != nil {
+		return req, err
+	}
+	req.Blobs = append(req.Blobs, files...)
 	raw, err := json.Marshal(value)
 	req.Value = raw
 	return req, err

@@ -404,7 +404,7 @@ func withFile(t *testing.T, home *node, f *foreign, id string) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "task.bin")
 	must(t, os.WriteFile(file, data, 0o600))
-	home.ok("send", "--from", "main-agent", "--to", id, "--intent", "Delegate", "--value", `{"task":"the file"}`, "--attach", file)
+	home.ok("delegate", "--from", "main-agent", "--to", id, "--attach", file, "the file")
 	f.says("main-agent asks: the file")
 	var report api.InboxItem
 	eventually(t, patience, "the report with the file", func() (bool, string) {
