@@ -67,6 +67,7 @@ var owners = map[string][]string{
 	"github.com/gorilla/websocket":      {"node/link", "board/web"},
 	"github.com/vmihailenco/msgpack/v5": {"protocol/meshwire", "protocol/asterism"}, // the latter in tests, as a second opinion
 	"github.com/oklog/run":              {"node"},
+	"github.com/prometheus":             {"node"},
 	"github.com/ncruces/go-sqlite3":     {"node/journal"},
 	"github.com/fsnotify/fsnotify":      {"node/bridge", "cmd/aster"},
 	"github.com/pelletier/go-toml/v2":   {"cmd/aster"},

@@ -282,6 +282,10 @@ func (n *Node) full() *protocol.Refusal {
 	if f := n.fenced.Load(); f != nil {
 		return f.refusal()
 	}
+	return n.noRoom()
+}
+
+func (n *Node) noRoom() *protocol.Refusal {
 	used, free := n.store.Size()
 	if free <= min((used+free)/16, fullReserve) {
 		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)

@@ -23,18 +23,30 @@ type health struct {
 	now     api.Sample // counts since the last sample
 	delays  int64      // sum of receipts' delays since then, ms
 	samples []api.Sample
+	sum     counts // since the start
+}
+
+// counts are what metrics count.
+type counts struct{ messages, redelivered, receipts, delayMillis int64 }
+
+func (h *health) total() counts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sum
 }
 
 func (h *health) message() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.Messages++
+	h.sum.messages++
 }
 
 func (h *health) redelivered() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.Redelivered++
+	h.sum.redelivered++
 }
 
 // persisted notes a receipt and how long after the message was logged it came.
@@ -43,6 +55,8 @@ func (h *health) persisted(after time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.Receipts++
+	h.sum.receipts++
+	h.sum.delayMillis += ms
 	h.delays += ms
 	h.now.ReceiptMax = max(h.now.ReceiptMax, ms)
 }

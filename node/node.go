@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +67,9 @@ type Node struct {
 	seeded      []knownMember         // the loop's; nil: to be verified anew
 	fenced      atomic.Pointer[fence] // nil: this start writes
 	twins       twins
-	uploads     sync.Mutex // held while a client's upload is counted and entered
+	isUp        atomic.Bool  // ready has been said
+	metrics     http.Handler // fixed before anything runs
+	uploads     sync.Mutex   // held while a client's upload is counted and entered
 }
 
 var _ web.Backend = (*Node)(nil)

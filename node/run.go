@@ -42,6 +42,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	n.done = n.ctx.Done()
 	defer n.stop(errStopping)
 	n.blobs = newBlobs(n)
+	n.metrics = n.metricsHandler()
 	n.twins.seen = make(chan []string, 1)
 
 	invite, err := n.placeInMesh()
@@ -342,6 +343,7 @@ func (n *Node) ready(ctx context.Context, joined *api.Joined) error {
 	if err := writeFile(n.home.path("node.json"), api.NodeFile{PID: r.PID, Board: n.boardURL, Token: n.token, Peer: n.home.peer, Version: n.cfg.Version}); err != nil {
 		return err
 	}
+	n.isUp.Store(true)
 	if n.cfg.Ready != nil {
 		n.cfg.Ready(r)
 	}

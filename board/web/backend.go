@@ -15,6 +15,7 @@ import (
 // logged. Ids of messages and tasks may be whole, short, or short with their prefix (t-7kq2m).
 type Backend interface {
 	Viewer
+	Watched
 	Page
 	Mail
 	Members
@@ -22,6 +23,14 @@ type Backend interface {
 	Blobs
 	Sockets
 	Office
+}
+
+// Watched is what machines ask that watch over the node. It answers whatever is broken.
+type Watched interface {
+	// Layers looks at each thing that the node stands on by itself, at once, and gives up on one after a second.
+	Layers(ctx context.Context) []api.Layer
+	// ServeMetrics answers with figures in Prometheus' text format.
+	ServeMetrics(w http.ResponseWriter, r *http.Request)
 }
 
 // Viewer reads what the node knows.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -96,6 +97,16 @@ func (f *fake) Asks(context.Context) (api.Asks, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.snap.Asks, nil
+}
+
+func (f *fake) Layers(context.Context) []api.Layer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []api.Layer{{Name: "loop", OK: !f.silent}, {Name: "disk", OK: !f.snap.Status.DiskFull}, {Name: "ready", OK: true}}
+}
+
+func (f *fake) ServeMetrics(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("aster_up 1\n"))
 }
 
 func (f *fake) Health(context.Context) (api.Health, error) { return f.measured, nil }

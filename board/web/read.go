@@ -133,18 +133,6 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, _ Standing) {
 	s.answer(w, r, got, err)
 }
 
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ Standing) { writeText(w, "ok\n") }
-
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request, _ Standing) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	if _, err := s.backend.Status(ctx); err != nil {
-		refuse(w, protocol.Refuse(codeNotReady, "the node does not answer", ""))
-		return
-	}
-	writeText(w, "ok\n")
-}
-
 func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte(text))

@@ -59,6 +59,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/asks", who: signedIn, handle: s.asks},
 		{method: "GET", path: v1 + "/health", who: signedIn, handle: s.health},
 		{method: "GET", path: v1 + "/rooms", who: signedIn, handle: s.rooms},
+		{method: "GET", path: v1 + "/layers", who: signedIn, handle: s.layers},
 		{method: "GET", path: v1 + "/messages/{id}/attachments/{sha256}", who: signedIn, handle: s.attachment},
 		{method: "GET", path: v1 + "/search", who: signedIn, handle: s.search},
 		{method: "GET", path: v1 + "/tail", who: signedIn, handle: s.tail},
@@ -97,8 +98,6 @@ func (s *Server) table() []route {
 		{method: "GET", path: "/ws", who: anyone, handle: s.socket, tokens: true},
 		{method: "GET", path: "/join/{kind}", who: anyone, handle: s.join, fresh: true},
 		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true, fresh: true},
-		{method: "GET", path: "/healthz", who: anyone, handle: s.healthz, fresh: true},
-		{method: "GET", path: "/readyz", who: anyone, handle: s.readyz, fresh: true},
 
 		{method: "GET", path: "/{$}", who: session, handle: s.page, locked: true, landing: true},
 		{method: "GET", path: "/t/{id}", who: session, handle: s.page, locked: true, landing: true},
@@ -114,7 +113,7 @@ func (s *Server) table() []route {
 
 // rows are all routes that there are.
 func (s *Server) rows() []route {
-	return slices.Concat(s.table(), s.officeTable(), s.accountRows(), s.boardTable(), s.openFiles())
+	return slices.Concat(s.table(), s.officeTable(), s.accountRows(), s.watchedRows(), s.boardTable(), s.openFiles())
 }
 
 // routes mounts the table. What is not in it is told apart only after the checks of place.

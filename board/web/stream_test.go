@@ -122,8 +122,29 @@ func TestSilentNodeSendsNoBeat(t *testing.T) {
 	if got, _, _ := ask(t, ts, "GET", "/readyz", ""); got != 503 {
 		t.Errorf("/readyz: %d", got)
 	}
-	if got, _, _ := ask(t, ts, "GET", "/healthz", ""); got != 200 {
+	if got, _, _ := ask(t, ts, "GET", "/healthz", ""); got != 503 {
 		t.Errorf("/healthz: %d", got)
+	}
+}
+
+// TestDiskFullIsHealthyAndNotReady: who starts a process anew is not asked for help that a new start cannot give.
+func TestDiskFullIsHealthyAndNotReady(t *testing.T) {
+	f := newFake()
+	_, ts := serve(t, f)
+	for _, full := range []bool{false, true} {
+		f.mu.Lock()
+		f.snap.Status.DiskFull = full
+		f.mu.Unlock()
+		ready := 200
+		if full {
+			ready = 503
+		}
+		if got, _, _ := ask(t, ts, "GET", "/readyz", ""); got != ready {
+			t.Errorf("full %v: /readyz: %d", full, got)
+		}
+		if got, _, _ := ask(t, ts, "GET", "/healthz", ""); got != 200 {
+			t.Errorf("full %v: /healthz: %d", full, got)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func statusCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			s, err := c.Status(cmd.Context())
+			s, err := a.statusWithin(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

@@ -35,6 +35,15 @@ func (c *Client) Status(ctx context.Context) (out api.Status, err error) {
 	return out, err
 }
 
+// Layers are the things that the node stands on, each looked at by itself.
+func (c *Client) Layers(ctx context.Context) ([]api.Layer, error) {
+	var out struct {
+		Layers []api.Layer `json:"layers"`
+	}
+	err := c.call(ctx, get("layers"), nil, &out)
+	return out.Layers, err
+}
+
 // Peers are the members of the mesh.
 func (c *Client) Peers(ctx context.Context) ([]api.Peer, error) {
 	var out struct{ Peers []api.Peer }
