@@ -39,8 +39,6 @@ func (a *app) statusWithin(ctx context.Context, c *client.Client) (api.Status, e
 	}
 	got := <-look
 	switch {
-	case errors.Is(err, client.ErrNotRunning) && alive(c.Node().PID):
-		return s, failed("board port: nothing answers at %s, and pid %d exists. See why: aster logs", c.Node().Board, c.Node().PID)
 	case errors.Is(err, client.ErrNotRunning):
 		return s, err
 	case got.err != nil:
