@@ -282,6 +282,34 @@ func TestTheMapIsTrue(t *testing.T) {
 	}
 }
 
+// TestNamedTestsExist: what TESTING.md names as package.TestName is there.
+func TestNamedTestsExist(t *testing.T) {
+	text, err := os.ReadFile("TESTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range tree(t) {
+		for _, m := range testDecl.FindAllStringSubmatch(f.text, -1) {
+			there[path.Dir(f.path)+"."+m[1]] = true
+		}
+	}
+	named := testNamed.FindAllStringSubmatch(string(text), -1)
+	if len(named) < 36 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, m := range named {
+		if !there[m[1]] {
+			t.Errorf("%s is not there", m[1])
+		}
+	}
+}
+
+var (
+	testDecl  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testNamed = regexp.MustCompile("`([a-z0-9/]+\\.Test\\w+)`")
+)
+
 // TestDecisionsHaveTheirThreeParts and a number that no other has; README lists each.
 func TestDecisionsHaveTheirThreeParts(t *testing.T) {
 	names, err := fs.Glob(os.DirFS("spec/decisions"), "[0-9]*.md")
