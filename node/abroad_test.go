@@ -391,3 +391,52 @@ func TestAKeyIsShownNowhereAndARefusalStops(t *testing.T) {
 		t.Errorf("left twice: %v", err)
 	}
 }
+
+// TestABoardHasItsQuota: what another board sends is booked, also what is refused. Beyond its bound nothing of it is kept, and
+// it is answered with the reason; who leaves that board and joins it again begins anew.
+func TestABoardHasItsQuota(t *testing.T) {
+	one, two := founds(t, "one", "", ""), founds(t, "two", "", "")
+	one.has(t, "alice")
+	two.has(t, "bob")
+	join := api.BoardRequest{URL: two.url, Name: "two", Agents: []protocol.AgentID{"alice"}}
+	one.joins(t, join)
+	who := protocol.PeerID(boardQuota("two"))
+	booked := func() int64 {
+		got, _ := one.n.outsideUsed.Load(who)
+		bytes, _ := got.(int64)
+		return bytes
+	}
+	answers := func(n int, what string) []string {
+		t.Helper()
+		until(t, what, func() bool { return len(two.texts(t, "bob", "alice")) == n })
+		return two.texts(t, "bob", "alice")
+	}
+	if _, err := two.send(t, "bob", "alice", protocol.Delegate, strings.Repeat("x", 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	answers(1, "the Delegate is refused")
+	if got := booked(); got < 1<<20 || got > 1<<20+10_000 {
+		t.Errorf("%d bytes booked for a refused MiB", got)
+	}
+	one.n.outsideUsed.Store(who, int64(outsideBytesMax-100))
+	if _, err := two.send(t, "bob", "alice", "Request", "beyond"); err != nil {
+		t.Fatal(err)
+	}
+	if got := answers(2, "what lies beyond the quota is refused"); !strings.HasPrefix(got[1], "BLOCKED") {
+		t.Errorf("answered %q", got[1])
+	}
+	if got := one.texts(t, "alice", "bob@two"); len(got) != 0 {
+		t.Errorf("taken: %q", got)
+	}
+	if err := one.n.LeaveBoard(t.Context(), "two"); err != nil {
+		t.Fatal(err)
+	}
+	if raw, ok, err := one.n.store.Value(keyOutside + string(who)); err != nil || ok && len(raw) > 0 {
+		t.Errorf("still booked: %s, %v", raw, err)
+	}
+	one.joins(t, join)
+	if _, err := two.send(t, "bob", "alice", "Request", "again"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "alice has it", func() bool { return len(one.texts(t, "alice", "bob@two")) == 1 })
+}

@@ -172,10 +172,17 @@ func (n *Node) compose(ctx context.Context, req api.SendRequest) (protocol.Envel
 			env.Re = m.Envelope.ID
 		}
 	}
-	for _, b := range env.Blobs {
+	for i := range env.Blobs {
+		b := &env.Blobs[i]
 		if !n.store.KeepBlob(b.SHA256) {
 			return env, protocol.Refuse(protocol.CodeUnknownID, "attachment %s is not here", "put it first: PUT /api/v1/blobs", protocol.CutText(b.SHA256, 64))
 		}
+		r, total, err := n.store.OpenBlob(b.SHA256)
+		if err != nil {
+			return env, err
+		}
+		_ = r.Close()
+		b.Bytes = total // others fetch no more than it says
 	}
 	if !json.Valid(env.Value) {
 		return env, n.spill(ctx, &env)

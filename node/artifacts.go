@@ -87,6 +87,11 @@ func (s *socket) put(f *asterism.Frame) (protocol.Intent, any, error) {
 	case want != len(p.Data):
 		return "", nil, protocol.Refuse(asterism.CodeWrongLength, "chunk %d has %d bytes; it should have %d", "", p.Index, len(p.Data), want)
 	}
+	if !row.Whole && p.Index == have {
+		if no := s.spend(len(p.Data)); no != nil {
+			return "", nil, no
+		}
+	}
 	row, err := s.n.addUpload(s.n.ctx, owner, p.Artifact, int64(p.Index)*asterism.ArtifactChunkBytes, p.Data)
 	return asterism.ArtifactState, stateOf(row, f), err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -165,6 +166,52 @@ func TestHalfUploadsAreBoundedAndSweptAndGiveWay(t *testing.T) {
 	n.sweep(t.Context(), time.Now().Add(uploadLife+time.Minute))
 	if got := n.store.Parts(""); len(got) != 0 {
 		t.Errorf("after a day: %+v", got)
+	}
+}
+
+// TestSmallAttachmentsShutOutNoOther: who gives ever so many small ones is refused beyond some, or lets its own oldest go,
+// and others give theirs.
+func TestSmallAttachmentsShutOutNoOther(t *testing.T) {
+	var n *Node
+	start(t, func(c *Config) { c.probe = func(x *Node) { n = x } })
+	give := func(owner, text string) (string, error) {
+		sum := asterism.HashOf([]byte(text))
+		_, err := n.beginUpload(owner, sum, int64(len(text)))
+		if err == nil {
+			_, err = n.addUpload(t.Context(), owner, sum, 0, []byte(text))
+		}
+		return sum, err
+	}
+	var sums []string
+	for i := range uploadOwnMax {
+		sum, err := give("agent/greedy", fmt.Sprint("small ", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, sum)
+	}
+	var no *protocol.Refusal
+	if _, err := give("agent/greedy", "one more"); !errors.As(err, &no) || no.Code != asterism.CodeAttachmentQuota {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := give("agent/other", "another's"); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	for _, sum := range sums {
+		if err := n.store.SentPart("agent/greedy", sum); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		if _, err := give("agent/greedy", fmt.Sprint("later ", i)); err != nil {
+			t.Errorf("once they were sent: %v", err)
+		}
+	}
+	if got := len(n.store.Parts("agent/greedy")); got != uploadOwnMax {
+		t.Errorf("%d are remembered, at most %d", got, uploadOwnMax)
+	}
+	if !n.store.HasBlob(sums[0]) {
+		t.Error("content that was sent went with what is remembered of it")
 	}
 }
 

@@ -177,8 +177,8 @@ func (b *blobs) fetchFrom(ctx context.Context, p protocol.PeerID, ref protocol.B
 			return err
 		}
 		if total < 0 {
-			if total = piece.Total; total != ref.Bytes {
-				b.n.log.Warn("attachment has another size than its record says", "sha256", ref.SHA256, "bytes", total, "said", ref.Bytes)
+			if total = piece.Total; total > ref.Bytes {
+				return fmt.Errorf("it has %d bytes, and its record says %d", total, ref.Bytes) // which were booked
 			}
 			begun, err := b.n.store.BeginPart(ownerMesh, ref.SHA256, total)
 			if err != nil {

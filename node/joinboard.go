@@ -241,6 +241,8 @@ func (a *abroad) leave(ctx context.Context) {
 // forgetBoard takes all agents of a board off this node.
 func (l *loop) forgetBoard(b *farBoard) {
 	l.leftBoard(b)
+	l.n.outsideUsed.Delete(protocol.PeerID(boardQuota(b.name())))
+	l.value(keyOutside+boardQuota(b.name()), nil)
 	for _, p := range l.core.Presences(l.now) {
 		if l.core.IsAbroad(p.Agent) && l.n.abroad.of(p.Agent) == b {
 			l.core.Step(l.now, hub.Forget{Agent: p.Agent})

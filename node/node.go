@@ -53,7 +53,8 @@ type Node struct {
 	ownRole     atomic.Value // protocol.Role
 	replicated  sync.Map     // protocol.LogID of ours → uint64
 	skews       sync.Map     // protocol.PeerID → time.Duration
-	outsideUsed sync.Map     // protocol.PeerID of an outside member → int64, bytes
+	outsideUsed sync.Map     // protocol.PeerID of an outside member, or the like (book) → int64, bytes
+	booking     sync.Mutex   // held while it is read and changed outside the loop
 	alive       sync.Map     // protocol.PeerID → gossip's word
 	connIDs     atomic.Uint64
 	strangers   strangers

@@ -1,11 +1,14 @@
 package node
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/keys"
 )
 
 // TestOutsideMemberHasItsQuota: what an outside member writes is booked with its records, survives a restart, and beyond its
@@ -59,6 +62,82 @@ func TestOutsideMemberHasItsQuota(t *testing.T) {
 		if r.MsgID == "second" {
 			t.Error("what lies beyond the quota was taken")
 		}
+	}
+}
+
+// TestAKeyOfOutsidersHasItsQuota: what a client gives that came with such a key is booked, also what is refused, and survives
+// a restart; beyond its bound nothing of it is kept, which it and a warning say. Agents inside have none.
+func TestAKeyOfOutsidersHasItsQuota(t *testing.T) {
+	var n *Node
+	r := start(t, func(c *Config) { c.probe = func(x *Node) { n = x } })
+	main := r.attach(t, "main-agent")
+	secret := issueByAPI(t, r, `{"kind":"collab","label":"guest"}`)
+	guest := r.joinWith(t, secret, "guest")
+	who := protocol.PeerID("key/" + keys.HashOf(secret).String())
+	large := map[string]any{"text": strings.Repeat("x", 2<<20)}
+	say := func(name, id string) string {
+		guest.send(t, map[string]any{"type": "CUSTOM", "name": name, "targetAgentId": "main-agent", "msgId": id, "value": large})
+		for {
+			f := guest.next(t, "ServerNotice")
+			var v struct{ Code, MsgID string }
+			if err := json.Unmarshal(f.Value, &v); err != nil {
+				t.Fatal(err)
+			}
+			if v.MsgID == id {
+				return v.Code
+			}
+		}
+	}
+	if code := say("Delegate", "refused"); code != protocol.CodeNotAllowed {
+		t.Fatalf("a Delegate of a guest: %q", code)
+	}
+	booked, _ := n.outsideUsed.Load(who)
+	if bytes, _ := booked.(int64); bytes < 2<<20 || bytes > 3<<20 {
+		t.Errorf("booked %v bytes for some 2 MiB that were refused", booked)
+	}
+	if raw, ok, err := n.store.Value(keyOutside + string(who)); err != nil || !ok || string(raw) == "0" {
+		t.Errorf("stored count: %s, %v, %v", raw, ok, err)
+	}
+	n.outsideUsed.Store(who, int64(outsideBytesMax-500))
+	before := n.store.Parts("")
+	if code := say("Request", "beyond"); code != protocol.CodeTooMany {
+		t.Errorf("beyond the quota: %q", code)
+	}
+	piece := []byte(strings.Repeat("y", 1000))
+	sum := asterism.HashOf(piece)
+	if _, code := guest.ask(t, asterism.ArtifactOffer, map[string]any{"artifact": sum, "size": len(piece)}); code != "" {
+		t.Errorf("offer: %q", code)
+	}
+	if _, code := guest.ask(t, asterism.ArtifactPut, map[string]any{"artifact": sum, "chunk_index": 0, "sha256": sum, "data": piece}); code != protocol.CodeTooMany {
+		t.Errorf("a piece beyond the quota: %q", code)
+	}
+	if got := n.store.Parts(""); len(got) != len(before)+1 || got[0].Have != 0 {
+		t.Errorf("kept: %+v", got)
+	}
+	st, err := n.Status(t.Context())
+	if err != nil || !strings.Contains(strings.Join(st.Warnings, "\n"), "aster key revoke kr-") {
+		t.Errorf("warnings: %q, %v", st.Warnings, err)
+	}
+	main.send(t, map[string]any{"type": "CUSTOM", "name": "Note", "targetAgentId": "guest", "msgId": "in", "value": map[string]any{}})
+	if got := guest.next(t, "Note"); got.MsgID != "in" {
+		t.Errorf("got %s", got.MsgID)
+	}
+}
+
+// TestNoAttachmentIsLargerThanItsRecordSays: what a record says is what its author is booked for, so no more is fetched.
+func TestNoAttachmentIsLargerThanItsRecordSays(t *testing.T) {
+	_, _, na, nb := pair(t, protocol.RoleCollab)
+	ref, err := nb.store.PutBlob(t.Context(), strings.NewReader(strings.Repeat("x", 1<<20)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lie := ref
+	lie.Bytes = 10
+	if err := na.blobs.fetchFrom(t.Context(), nb.home.peer, lie); err == nil || na.store.HasBlob(ref.SHA256) || len(na.store.Parts("")) > 0 {
+		t.Errorf("more was fetched than said: %v", err)
+	}
+	if err := na.blobs.fetchFrom(t.Context(), nb.home.peer, ref); err != nil || !na.store.HasBlob(ref.SHA256) {
+		t.Errorf("what was said as it is: %v", err)
 	}
 }
 

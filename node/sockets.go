@@ -85,7 +85,7 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 		s.while = who.While
 	}
 	if !opening.Board {
-		if s.known = n.strangers.enter(opening.Keyed); s.known == nil {
+		if s.known = n.strangers.enter(opening.Keyed, keys.HashOf(presentedKey(r))); s.known == nil {
 			http.Error(w, "too many connections that nobody has authenticated on", http.StatusServiceUnavailable)
 			return
 		}
@@ -290,6 +290,9 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 	env, no := f.Envelope(sender, newID())
 	if no == nil {
 		no = s.n.full()
+	}
+	if no == nil {
+		no = s.spend(hub.Size(&env))
 	}
 	if no != nil {
 		s.refuse(f, no)

@@ -16,6 +16,7 @@ import (
 const (
 	uploadsMax     = 8         // halves of one agent
 	uploadBytesMax = 512 << 20 // of one agent: announced, or whole and not sent yet
+	uploadOwnMax   = 256       // of one agent: halves, wholes, and what it has sent lately
 	uploadsAllMax  = 256       // halves of all
 	uploadRowsMax  = 4096      // halves and wholes of all
 	// uploadLife is how long a half or a whole is kept that nothing happens to, and how long content that no record names.
@@ -65,20 +66,29 @@ func asError(no *protocol.Refusal) error {
 }
 
 func (n *Node) mayBegin(owner string, bytes int64) (*protocol.Refusal, error) {
-	halves, held := 0, bytes
-	for _, p := range n.store.Parts(owner) {
+	halves, unsent, held := 0, 0, bytes
+	mine := n.store.Parts(owner)
+	for _, p := range mine {
 		if !p.Whole {
 			halves++
 		}
 		if !p.Sent {
+			unsent++
 			held += p.Bytes
 		}
 	}
 	switch {
+	case unsent >= uploadOwnMax:
+		return protocol.Refuse(asterism.CodeAttachmentQuota, "%d attachments of yours are named by no message yet, at most that many", "send what names them, or discard them", unsent), nil
 	case halves >= uploadsMax:
 		return protocol.Refuse(asterism.CodeAttachmentQuota, "%d attachments of yours are not complete, at most that many", "complete one, or discard it", halves), nil
 	case held > uploadBytesMax:
 		return protocol.Refuse(asterism.CodeAttachmentQuota, "attachments of yours that no message names yet take %d bytes, at most %d", "send what names them, or discard them", held, uploadBytesMax), nil
+	}
+	if len(mine) >= uploadOwnMax {
+		if _, err := n.store.YieldSent(owner); err != nil {
+			return nil, err
+		}
 	}
 	all, open := n.store.Parts(""), 0
 	for i := range all {
@@ -89,10 +99,15 @@ func (n *Node) mayBegin(owner string, bytes int64) (*protocol.Refusal, error) {
 	if open < uploadsAllMax && len(all) < uploadRowsMax {
 		return nil, nil
 	}
+	if open < uploadsAllMax {
+		if gave, err := n.store.YieldSent(""); gave || err != nil {
+			return nil, err
+		}
+	}
 	if gave, err := n.store.YieldPart(time.Now().Add(-uploadRest)); gave || err != nil {
 		return nil, err
 	}
-	return protocol.Refuse(asterism.CodeAttachmentQuota, "%d attachments are on their way to this hub, at most %d", "try again in some minutes", open, uploadsAllMax), nil
+	return protocol.Refuse(asterism.CodeAttachmentQuota, "%d attachments are on their way to this hub or wait to be named, %d of them not complete: it takes no more now", "try again in some minutes", len(all), open), nil
 }
 
 // addUpload takes a piece and completes the whole with the last one.

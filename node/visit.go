@@ -97,6 +97,9 @@ func (v *visit) take(m *foreign.Message) {
 		return
 	}
 	if no == nil {
+		no = s.b.spend(hub.Size(&env))
+	}
+	if no == nil {
 		if err := n.spill(n.ctx, &env); err != nil && !errors.As(err, &no) {
 			n.log.Error("large value not kept", "part", "board", "err", err)
 			return

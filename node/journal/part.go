@@ -372,11 +372,22 @@ func (j *Journal) SweepParts(before time.Time) (dropped int, err error) {
 
 // YieldPart drops the half of any owner that rested longest, if that was since before; it says whether there was one.
 func (j *Journal) YieldPart(before time.Time) (bool, error) {
+	return j.yield(func(_ partKey, p *Part) bool { return !p.Whole && p.At.Before(before) })
+}
+
+// YieldSent forgets of what an owner, or any, has sent in a message that it gave the oldest; it says whether there was one.
+// The content stays: messages name it.
+func (j *Journal) YieldSent(owner string) (bool, error) {
+	return j.yield(func(k partKey, p *Part) bool { return p.Sent && (owner == "" || k.owner == ownerHash(owner)) })
+}
+
+// yield drops the oldest of the parts that may go.
+func (j *Journal) yield(may func(partKey, *Part) bool) (bool, error) {
 	j.parts.mu.Lock()
 	var oldest partKey
-	at := before
+	var at time.Time
 	for k, p := range j.parts.rows {
-		if !p.row.Whole && p.row.At.Before(at) {
+		if may(k, &p.row) && (oldest == (partKey{}) || p.row.At.Before(at)) {
 			oldest, at = k, p.row.At
 		}
 	}
