@@ -24,7 +24,7 @@ const (
 // case does not tell them apart, since there are systems where it does not.
 func Parse(text string) (Scope, *protocol.Refusal) {
 	name, contract := strings.CutPrefix(text, contractPrefix)
-	if len(text) > protocol.ClaimScopeBytesMax || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+	if len(strings.TrimPrefix(text, pathPrefix)) > protocol.ClaimScopeBytesMax || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return Scope{}, protocol.Refuse(protocol.CodeWrongType, "a scope is a text of at most %d bytes", "", protocol.ClaimScopeBytesMax)
 	}
 	if contract {
@@ -41,7 +41,10 @@ func Parse(text string) (Scope, *protocol.Refusal) {
 	if name == ".." || strings.HasPrefix(name, "../") {
 		return Scope{}, protocol.Refuse(protocol.CodeWrongType, "%s leads out of the repository", "claim paths relative to its root", text)
 	}
-	return Scope{name: fold(strings.Trim(strings.TrimPrefix(name, "."), "/"))}, nil
+	if name = strings.Trim(name, "/"); name == "." {
+		name = ""
+	}
+	return Scope{name: fold(name)}, nil
 }
 
 // fold is the form under which two names count as the same: simple case folding, letter by letter.
@@ -55,14 +58,25 @@ func fold(s string) string {
 	}, s)
 }
 
+// String is what Parse reads as the same scope.
 func (s Scope) String() string {
 	if s.contract {
-		return contractPrefix + strings.ToLower(s.name)
+		return contractPrefix + lower(s.name)
 	}
 	if s.name == "" {
 		return pathPrefix + "."
 	}
-	return pathPrefix + strings.ToLower(s.name)
+	return pathPrefix + lower(s.name)
+}
+
+// lower is how people write what was folded. A letter whose small form is another letter's, too, or is longer, stays.
+func lower(folded string) string {
+	return strings.Map(func(r rune) rune {
+		if small := unicode.ToLower(r); fold(string(small)) == string(r) && utf8.RuneLen(small) <= utf8.RuneLen(r) {
+			return small
+		}
+		return r
+	}, folded)
 }
 
 // Overlaps says whether one may touch what the other covers.
