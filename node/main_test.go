@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
@@ -76,5 +77,33 @@ func TestAnOfficeOutlivesARestart(t *testing.T) {
 	}
 	if err := n.Handoff(context.Background(), api.HandoffRequest{Agent: "nobody"}); err == nil {
 		t.Error("handed over to nobody")
+	}
+}
+
+// TestALostMainIsSaid: who loses the link to main's node says since when, and how many voters are still here.
+func TestALostMainIsSaid(t *testing.T) {
+	a, _, na, nb := pair(t, protocol.RoleLocal)
+	main := func(n *Node, ok func(api.Main) bool) api.Main {
+		t.Helper()
+		for {
+			st, err := n.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok(st.Main) {
+				return st.Main
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	first, err := na.Status(t.Context())
+	if err != nil || first.Main.Lost != 0 || first.Main.Reach < 1 {
+		t.Fatalf("main itself says %+v, %v", first.Main, err)
+	}
+	linked := main(nb, func(m api.Main) bool { return m.Peer != "" && m.Lost == 0 && m.Reach > 0 })
+	a.stop()
+	lost := main(nb, func(m api.Main) bool { return m.Lost > 0 })
+	if len(lost.Voters) == 0 || lost.Reach != len(lost.Voters)-1 || lost.Lost > time.Now().UnixMilli() || lost.Peer != linked.Peer {
+		t.Errorf("after main went: %+v, before: %+v", lost, linked)
 	}
 }

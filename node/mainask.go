@@ -209,8 +209,17 @@ func (l *loop) main() api.Main {
 	if st.Main {
 		m.Sure, m.Handing = st.Sure, st.Handing
 	}
+	if m.Peer != "" && !m.Here && l.peers[m.Peer] == nil {
+		m.Lost = l.n.began.UnixMilli()
+		if at, ok := l.lastSeen[m.Peer]; ok {
+			m.Lost = at.UnixMilli()
+		}
+	}
 	for _, p := range st.Voters {
 		m.Voters = append(m.Voters, l.n.nameOf(p))
+		if p == l.n.home.peer || l.peers[p] != nil {
+			m.Reach++
+		}
 	}
 	for _, p := range st.Missing {
 		m.Missing = append(m.Missing, l.n.nameOf(p))

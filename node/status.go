@@ -39,8 +39,7 @@ func (l *loop) status() api.Status {
 		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): restart the node, it repairs itself from the others: aster down; aster up")
 	}
 	st.Copies = l.copies()
-	st.Main = l.board.Main()
-	st.Main.Here = st.Main.Peer == n.home.peer
+	st.Main = l.main()
 	for p, m := range l.known() {
 		if m.Revoked || !m.valid {
 			continue

@@ -35,8 +35,8 @@
 //	POST leave                                                       T
 //	POST agents/{id}/forget, agents/{id}/rename                      T    rename takes api.RenameRequest; api.Agent
 //	POST agents/{id}/move                                            T    takes api.MoveRequest; api.Moved
-//	PUT  blobs?name=&mime=&sha256=, blobs/{sha256}                   T    any bytes, at most 64 MiB; protocol.BlobRef
-//	PUT  blobs/{sha256} with Content-Range: bytes A-B/SIZE           T    a piece; 202 and api.Upload until it is whole; "bytes */SIZE"
+//	PUT  blobs?name=&mime=&sha256=, blobs/{sha256}                   S+T  any bytes, at most 64 MiB; protocol.BlobRef
+//	PUT  blobs/{sha256} with Content-Range: bytes A-B/SIZE           S+T  a piece; 202 and api.Upload until it is whole; "bytes */SIZE"
 //	                                                                      without a body asks how far it is
 //	GET  messages/{id}/attachments/{sha256}                          S+T  what that message names, always as bytes to save; Range and
 //	                                                                      If-None-Match hold

@@ -41,10 +41,12 @@ type fake struct {
 	callers  []Caller
 	waitFor  chan struct{}
 	slow     chan struct{} // closed when a snapshot may be given; nil: at once
+	slowBlob chan struct{} // closed when content may be stored; nil: at once
 	ahead    time.Duration // of the node's clock
 
 	measured  api.Health
 	openRooms []api.Room
+	claimed   []api.Claim
 	invited   []api.InviteRow
 }
 
@@ -348,7 +350,7 @@ func (f *fake) TakeMain(context.Context) (api.TakeResult, error) {
 	return api.TakeResult{}, nil
 }
 
-func (f *fake) Claims(context.Context) ([]api.Claim, error) { return nil, nil }
+func (f *fake) Claims(context.Context) ([]api.Claim, error) { return f.claimed, nil }
 
 func (f *fake) Acquire(_ context.Context, req api.ClaimRequest) (api.Claim, error) {
 	f.note("acquire %v", req.Scopes)
@@ -370,6 +372,9 @@ func (f *fake) PutBlob(_ context.Context, r io.Reader, want string) (protocol.Bl
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return protocol.BlobRef{}, fmt.Errorf("store blob: %w", err)
+	}
+	if f.slowBlob != nil {
+		<-f.slowBlob
 	}
 	sum := sha256.Sum256(data)
 	got := hex.EncodeToString(sum[:])

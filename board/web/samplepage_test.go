@@ -19,6 +19,9 @@ func working() *fake {
 	f.invited = []api.InviteRow{
 		{ID: "i2", Role: protocol.RoleLocal, Made: now.Add(-5 * time.Minute).UnixMilli(), Expires: now.Add(55 * time.Minute).UnixMilli()},
 		{ID: "i1", Role: protocol.RoleUpstream, Made: now.Add(-50 * time.Hour).UnixMilli(), Expires: now.Add(-49 * time.Hour).UnixMilli(), UsedBy: "12D3KooWbuild-1", UsedName: "build-1", UsedAt: now.Add(-49 * time.Hour).UnixMilli()}}
+	f.claimed = []api.Claim{
+		{ID: "c1", Agent: "claude-shop", Home: "12D3KooWdevbox", NodeName: "devbox", Scopes: []string{"path:cart/", "contract:totals"}, Why: "rounding", Since: now.Add(-3 * time.Minute).UnixMilli(), Term: 1, Here: true, Left: 250_000},
+		{ID: "c2", Agent: "mac-mini", Home: "12D3KooWmac-mini", NodeName: "mac-mini", Scopes: []string{"path:tax/"}, Since: now.Add(-9 * time.Minute).UnixMilli(), Term: 1}}
 	f.openRooms = []api.Room{{ID: "rt-0123456789ab", Topic: "Release 2.6", NodeName: "devbox", At: now.Add(-2 * time.Hour).UnixMilli(), Participants: []protocol.AgentID{"claude-shop", "codex-shop"}, Lines: 14}}
 	return f
 }

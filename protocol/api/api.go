@@ -71,6 +71,10 @@ type Main struct {
 	Ended   bool     `json:"ended,omitempty"`
 	Voters  []string `json:"voters,omitempty"`  // nodes that elect, by name
 	Missing []string `json:"missing,omitempty"` // of them, those that the main does not reach
+	// Reach is how many of Voters this node reaches, itself included: with a majority of them it may take part in an election.
+	Reach int `json:"reach,omitempty"`
+	// Lost is when this node last had a link to main's, by its own wall clock, ms; 0 while it has one.
+	Lost int64 `json:"lost,omitempty"`
 }
 
 // HandoffRequest asks main to hand over to an agent. POST /main/handoff.

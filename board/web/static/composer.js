@@ -1,6 +1,7 @@
 // A person writes to an agent. The text and its message id are kept until the node says "logged": what is sent again
 // after a lost answer is the same message.
 import { attr, el, text } from "./dom.js";
+import "./attaching.js";
 import { post, Refused } from "./feed.js";
 import { newMsgID } from "./ids.js";
 import { sentence } from "./words.js";
@@ -20,15 +21,27 @@ class Composer extends HTMLElement {
       keydown: (e) => {
         if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.isComposing) { e.preventDefault(); this.send(); }
       },
+      paste: (e) => {
+        if (!e.clipboardData?.files.length) return;
+        e.preventDefault();
+        this.files.add(e.clipboardData.files);
+      },
     } });
+    this.files = /** @type {any} */ (el("as-attaching", { on: { attached: () => this.changed() } }));
     this.button = el("button", { type: "submit", class: "primary" });
     this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
     this.re = null; // what is answered: { id, short }
     this.reLine = el("p", { class: "re-line", hidden: true }, el("span", {}), el("button", { type: "button", "aria-label": t("no_reply"), title: t("no_reply"), on: { click: () => this.answer(null) } }, "×"));
-    this.form = el("form", { on: { submit: (e) => { e.preventDefault(); this.send(); } } },
+    const carries = (e) => e.dataTransfer?.types.includes("Files");
+    this.form = el("form", { on: {
+      submit: (e) => { e.preventDefault(); this.send(); },
+      dragover: (e) => { if (carries(e)) { e.preventDefault(); attr(this, "data-drop", true); } },
+      dragleave: (e) => { if (!this.contains(e.relatedTarget)) attr(this, "data-drop", false); },
+      drop: (e) => { if (carries(e)) { e.preventDefault(); attr(this, "data-drop", false); this.files.add(e.dataTransfer.files); } },
+    } },
       el("div", { class: "line" }, el("label", { for: "compose-to", class: "to" }, t("to")), this.to, this.kinds),
-      this.reLine, this.words,
-      el("div", { class: "line" }, el("span", { class: "hint" }, t(mac ? "cmd_enter" : "ctrl_enter")), el("span", { class: "spacer" }), this.button),
+      this.reLine, this.words, this.files,
+      el("div", { class: "line" }, el("button", { type: "button", class: "attach", title: t("attach_how"), on: { click: () => this.files.pick.click() } }, t("attach")), el("span", { class: "hint" }, t(mac ? "cmd_enter" : "ctrl_enter")), el("span", { class: "spacer" }), this.button),
       this.said);
     this.append(this.form);
     this.restore();
@@ -48,6 +61,7 @@ class Composer extends HTMLElement {
     try { draft = JSON.parse(sessionStorage.getItem(kept)) ?? {}; } catch { /* a broken draft is none */ }
     this.words.value = draft.text ?? "";
     this.wanted = draft.to ?? "";
+    this.files.restore(draft.blobs);
     if (draft.re) this.answer(draft.re, false);
     this.msgId = draft.msgId ?? "";
     this.kind = draft.kind === "delegate" ? "delegate" : "prompt";
@@ -62,7 +76,7 @@ class Composer extends HTMLElement {
   }
 
   save() {
-    const draft = { text: this.words.value, to: this.wanted, kind: this.kind, msgId: this.msgId, re: this.re };
+    const draft = { text: this.words.value, to: this.wanted, kind: this.kind, msgId: this.msgId, re: this.re, blobs: this.files.refs };
     try { sessionStorage.setItem(kept, JSON.stringify(draft)); } catch { /* it lives as long as the page then */ }
   }
 
@@ -70,7 +84,7 @@ class Composer extends HTMLElement {
     const delegate = this.kind === "delegate";
     text(this.button, t(this.sending ? "sending" : delegate ? "delegate_task" : "send_prompt"));
     attr(this.words, "placeholder", t(delegate ? "write_task" : "write_prompt"));
-    this.button.disabled = Boolean(this.sending || this.off || !this.to.value || !this.words.value.trim());
+    this.button.disabled = Boolean(this.sending || this.off || this.files.waits || !this.to.value || !this.words.value.trim());
   }
 
   draw(store, now) {
@@ -114,7 +128,7 @@ class Composer extends HTMLElement {
   async send() {
     const said = this.words.value.trim();
     const to = this.to.value;
-    if (!said || !to || this.sending || this.off) return;
+    if (!said || !to || this.sending || this.off || this.files.waits) return;
     this.sending = true;
     this.msgId ||= newMsgID(Date.now());
     this.save();
@@ -123,8 +137,10 @@ class Composer extends HTMLElement {
     const value = delegate ? { task: said } : { promptId: "p-" + this.msgId, text: said };
     try {
       const room = to.startsWith("#") ? to.slice(1) : "";
-      const result = await post("send", { ...(room ? { room } : { to }), intent: delegate ? "Delegate" : "UserPrompt", value, msgId: this.msgId, ...(this.re ? { re: this.re.id } : {}), fromBoard: true });
+      const blobs = this.files.refs;
+      const result = await post("send", { ...(room ? { room } : { to }), intent: delegate ? "Delegate" : "UserPrompt", value, msgId: this.msgId, ...(this.re ? { re: this.re.id } : {}), ...(blobs.length ? { blobs } : {}), fromBoard: true });
       this.words.value = "";
+      this.files.clear();
       this.sending = false;
       this.answer(null);
       this.tell("ok", room ? t("sent_room", { id: result.short, room: this.roomName(room) }) : this.sentWords(result));

@@ -45,7 +45,17 @@ function taskBody(task, store, now, panel) {
   return out;
 }
 
-function agentBody(a, store, now) {
+// handOver asks main, wherever it is, to hand over to an agent inside.
+function handOver(a, store, panel) {
+  const main = store.status?.main ?? {};
+  if (a.role !== "local" || !main.peer || a.id === main.agent || main.handing) return [];
+  const of = main.agent || main.node || "";
+  if (panel.sure !== "handover") return [el("p", { class: "acts" }, button("begin", "hand_over", () => panel.askSure("handover")))];
+  return [sureNode(t("hand_over_sure", { agent: a.id, node: a.node ?? "", main: of }), "hand_over_yes", "hand_over_no",
+    () => panel.does("main/handoff", { agent: a.id }, () => t("hand_over_done", { agent: a.id, main: of })), panel)];
+}
+
+function agentBody(a, store, now, panel) {
   const tasks = [...store.tasks.values()].filter((x) => x.to === a.id && (openStates.has(x.state) || x.state === "blocked"));
   return [foreign(a.id, { class: "words title" }), facts([
     ["name", a.name && a.name !== a.id ? a.name : ""],
@@ -56,6 +66,7 @@ function agentBody(a, store, now) {
     button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
     button("delegate", "delegate_task", () => does({ name: "write-to", to: a.id, kind: "delegate" })),
     button("filter", "show_messages", () => select({ agent: a.id }))),
+  ...handOver(a, store, panel),
   el("h3", {}, t("agent_tasks")),
   tasks.length ? el("ol", { class: "links" }, ...tasks.map((x) => el("li", {}, glyph(taskGlyph[x.state]), el("button", { type: "button", class: "link-button", on: { click: () => go("t", x.id) } }, foreign(x.title)), el("span", { class: "id" }, x.short))))
     : el("p", { class: "quiet" }, t("agent_no_tasks"))];

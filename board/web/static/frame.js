@@ -14,8 +14,9 @@ class Top extends HTMLElement {
     const button = (cls, key, name, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => act(name) } }, t(key));
     this.views = el("nav", { class: "views", "aria-label": t("views") }, ...["board", "mesh", "settings"].map((name) =>
       el("button", { type: "button", "data-view": name, title: "g " + name[0], on: { click: () => show(name) } }, t("view_" + name))));
+    this.skip = el("a", { class: "skip", href: "#work" }, t("skip"));
     this.append(
-      el("a", { class: "skip", href: "#work" }, t("skip")),
+      this.skip,
       el("img", { src: "/static/icon.svg", alt: "aster", width: 20, height: 20 }),
       el("h1", {}, this.node), this.main, this.views, el("span", { class: "spacer" }),
       el("button", { type: "button", class: "open-palette", title: "Ctrl K", on: { click: () => act("palette") } }, el("span", {}, t("search_or_command")), el("kbd", {}, /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ K" : "Ctrl K")),
@@ -30,7 +31,7 @@ class Top extends HTMLElement {
     if (!s) return;
     text(this.node, s.name);
     this.drawCount(store);
-    const key = s.main.agent || s.main.node || "";
+    const key = noMain(s, now + store.skew) ? "" : s.main.agent || s.main.node || "";
     if (this.main.dataset.of !== key) {
       this.main.dataset.of = key;
       this.main.replaceChildren(...(key ? [el("span", { class: "role", "data-main": true }, t("main_is")), " ", foreign(key)] : [t("main_none")]));
@@ -39,6 +40,8 @@ class Top extends HTMLElement {
     attr(this.fresh, "data-health", health);
     text(this.fresh, health === "silent" ? t("silent", { time: age(store.silence(now)) }) : t(health));
     const view = where().view;
+    attr(this.skip, "href", view === "board" ? "#work" : "#view");
+    text(this.skip, t(view === "board" ? "skip" : "skip_view"));
     for (const b of /** @type {any} */ (this.views.children)) attr(b, "aria-current", b.dataset.view === view ? "page" : null);
   }
 
@@ -55,6 +58,17 @@ class Top extends HTMLElement {
   }
 }
 customElements.define("as-top", Top);
+
+// noMain says since when nobody is main here, and whether these nodes can elect one; "" while somebody is. A link that only
+// changes is no news: the first seconds say nothing.
+function noMain(s, now) {
+  const m = s.main;
+  if (!m.peer) return t("no_main");
+  if (m.ended && !m.lost) return t("main_ended", { node: m.node ?? "" });
+  if (!m.lost || now - m.lost < 3000 || !m.voters?.length) return "";
+  const counts = { time: timeOfDay(m.lost), here: count(m.reach ?? 0), of: count(m.voters.length) };
+  return t((m.reach ?? 0) * 2 > m.voters.length ? "no_main_electing" : "no_main_stuck", counts);
+}
 
 class Banner extends HTMLElement {
   connectedCallback() {
@@ -84,7 +98,8 @@ class Banner extends HTMLElement {
     const out = [];
     if (store.health(now) === "silent") out.push(["bad", t("node_silent", { time: timeOfDay(store.lastBeat) })]);
     if (s.diskFull) out.push(["bad", t("disk_full", { left: bytes(Math.max(0, s.diskMax - s.disk)) })]);
-    if (!s.main.peer) out.push(["wait", t("no_main")]);
+    const office = noMain(s, now + store.skew);
+    if (office) out.push(["wait", office]);
     if (store.asOf) out.push(["info", t("as_known", { time: timeOfDay(store.asOf) })]);
     if (s.behind > 1000) out.push(["info", t("catching_up", { here: count(s.records), of: count(s.records + s.behind) })]);
     if (store.sinceLooked) out.push(["info", store.sinceLooked, "looked"]);

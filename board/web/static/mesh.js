@@ -1,12 +1,23 @@
 // The mesh as a picture: nodes on a ring, this one on top, a line for each of its links. From 24 nodes on it is a table.
 import { attr, el, foreign, keyed, svg, text } from "./dom.js";
-import { age, bytes, count, rtt } from "./words.js";
+import { age, bytes, count, rtt, timeOfDay } from "./words.js";
 import { linkOf } from "./agents.js";
+import "./claims.js";
 import { go, show } from "./route.js";
 import { t } from "./strings.js";
 
 const tableFrom = 24; // BOARD 6
 const size = 720, height = 400;
+
+// office says who is main, in which term, and by whom elected.
+function office(main) {
+  if (!main.peer) return [t("main_none")];
+  const values = { agent: main.agent || main.node || "", node: main.node || "", term: count(main.term), time: timeOfDay(main.lost ?? 0) };
+  const out = [t(main.lost ? "main_lost" : "main_in_term", values)];
+  if (main.handing) out.push(t("main_handing"));
+  if (main.voters?.length > 1) out.push(t("main_voters", { voters: main.voters.join(", ") }));
+  return out;
+}
 
 class Mesh extends HTMLElement {
   connectedCallback() {
@@ -16,7 +27,8 @@ class Mesh extends HTMLElement {
     this.body = el("tbody");
     const head = ["f_node", "f_role", "f_link", "f_trip", "f_behind", "f_traffic", "f_agents", "f_version"].map((k) => el("th", { scope: "col" }, t(k)));
     this.table = el("div", { class: "table" }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), this.body));
-    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table);
+    this.claims = /** @type {any} */ (el("as-claims"));
+    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table, this.claims);
   }
 
   draw(store, now) {
@@ -25,7 +37,8 @@ class Mesh extends HTMLElement {
     text(this.count, count(peers.length));
     const main = store.status.main;
     const others = peers.length - 1;
-    text(this.said, [others ? t("nodes_linked", { n: count(store.status.linked), of: count(others) }) : t("nodes_alone"), main.peer ? t("main_in_term", { agent: main.agent || main.node || "", node: main.node || "", term: count(main.term) }) : t("main_none")].join(" · "));
+    text(this.said, [others ? t("nodes_linked", { n: count(store.status.linked), of: count(others) }) : t("nodes_alone"), ...office(main)].join(" · "));
+    this.claims.draw(now);
     attr(this.picture, "hidden", peers.length >= tableFrom || peers.length < 2 ? "" : null);
     if (peers.length < tableFrom && peers.length > 1) this.drawRing(peers, store, now);
     keyed(this.body, peers, (p) => p.peer, (p) => this.row(p), (row, p) => this.drawRow(row, p, store, now));

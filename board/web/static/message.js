@@ -17,7 +17,7 @@ export function rowNode(row, now, act) {
       else act("fold", row.key);
     },
   } },
-  el("div", { class: "pair" }, senderOf(m), el("span", { class: "arrow", "aria-label": t("to_whom") }, "→"), targetOf(m)),
+  el("div", { class: "pair" }, senderOf(m), el("span", { class: "arrow", role: "img", "aria-label": t("to_whom") }, "→"), targetOf(m)),
   el("div", { class: "when" }, timeNode(m.at, now, m.doubt), row.kind === "message" ? el("as-ticks") : ""),
   row.kind === "message" ? said(m, act) : folded(row, act));
   node.dataset.row = "";

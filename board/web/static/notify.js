@@ -56,7 +56,8 @@ export class Notifier {
   }
 
   noMain(now) {
-    if (this.store.status?.main?.peer) this.mainGone = 0;
+    const main = this.store.status?.main;
+    if (main?.peer && !main.lost) this.mainGone = 0;
     else this.mainGone ||= now;
     return Boolean(this.mainGone && now - this.mainGone > 30e3);
   }

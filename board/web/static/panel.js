@@ -37,6 +37,7 @@ class Panel extends HTMLElement {
     this.kind = kind;
     this.id = id;
     this.fetched = this.thread = this.history = null;
+    this.historyOf = "";
     this.drawn = "";
     this.fetchedFor = "";
     this.asking = this.missing = false;
