@@ -292,6 +292,7 @@ func (n *Node) full() *protocol.Refusal {
 	return n.noRoom()
 }
 
+// noRoom is full for want of room: in the store's share, or on the disk itself.
 func (n *Node) noRoom() *protocol.Refusal {
 	used, free := n.store.Size()
 	if free <= min((used+free)/16, fullReserve) {

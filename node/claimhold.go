@@ -205,6 +205,9 @@ func (n *Node) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim
 		}
 		_, no := l.askMain(meshwire.Claims{Kind: askAcquire, Items: []meshwire.ClaimItem{itemOf(c)}}, func(f meshwire.Claims) {
 			if no := refusalOf(f); no != nil || len(f.Items) != 1 {
+				if no != nil && no.Code == protocol.CodeBusy {
+					no.Hint = "aster claim list shows what is held; ask its holder, or wait for it: --wait 5m" // no hint crosses the mesh
+				}
 				granted(c, no)
 				return
 			}

@@ -38,6 +38,9 @@ func TestNewRunnerOnAFullStoreIsRefused(t *testing.T) {
 	r := start(t, cfg)
 	n.fillUp(t, 60<<10)
 	n.fillUp(t, 1)
+	if st, err := n.Status(t.Context()); err != nil || !st.DiskFull {
+		t.Errorf("status of a full store says full: %t, %v", st.DiskFull, err)
+	}
 	r.stop()
 	again := Config{Home: r.home, Name: "here", Board: "127.0.0.1:0", Agent: "fresh", Worker: WorkerConfig{Command: []string{"true"}}}
 	cfg(&again)

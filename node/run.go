@@ -160,12 +160,7 @@ func (n *Node) openMesh() error {
 	if err != nil {
 		return fmt.Errorf("open mesh: %w", err)
 	}
-	if m.LAN {
-		if err := n.mesh.OpenLAN(); err != nil {
-			n.warnings.set("lan", "not every network of this machine could be opened: "+err.Error())
-		}
-	}
-	return nil
+	return n.reopenLAN()
 }
 
 // maySee is the replica's question: may a peer hold logs of a scope (DESIGN 4 One way out).

@@ -35,14 +35,18 @@ func (a *app) attach(ctx context.Context, c *client.Client, files []string) (out
 
 func (a *app) attachOne(ctx context.Context, c *client.Client, path string) (protocol.BlobRef, error) {
 	var none protocol.BlobRef
+	fi, err := os.Stat(path) // before it is opened: to open a named pipe waits for a writer
+	if err != nil {
+		return none, usage("--attach: %s", err)
+	}
+	if !fi.Mode().IsRegular() {
+		return none, usage("--attach %s: only a file can go along, not a folder, pipe or device", clean(path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return none, usage("--attach: %s", err)
 	}
 	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return none, usage("--attach %s: only a file can go along, not a folder or device", clean(path))
-	}
 	name := filepath.Base(path)
 	var progress func(have, of int64)
 	if onTerminal(a.stderr) {

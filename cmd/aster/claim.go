@@ -68,6 +68,8 @@ func (a *app) acquire(ctx context.Context, req api.ClaimRequest, within time.Dur
 			}
 		}
 		switch {
+		case no != nil && no.Code == protocol.CodeBusy && within > 0:
+			return &exit{exitTimedOut, "timed out: " + clean(no.Error())}
 		case err != nil:
 			return err
 		case a.json:

@@ -212,7 +212,7 @@ func examineMesh(ctx context.Context, s api.Status) finding {
 func examineDisk(s api.Status) finding {
 	switch {
 	case s.DiskFull:
-		return bad("disk", "disk-full", "free space, or raise [store] bytes_max in "+configFile, "new writes are refused at %s", bytesText(s.Disk))
+		return bad("disk", "disk-full", "free space, or raise [store] bytes_max in "+configFile, "new messages are refused for want of room; %s are used here", bytesText(s.Disk))
 	case s.DiskMax > 0 && s.Disk > s.DiskMax/10*9:
 		return bad("disk", "disk-nearly-full", "raise [store] bytes_max in "+configFile, "%s of %s are used", bytesText(s.Disk), bytesText(s.DiskMax))
 	}

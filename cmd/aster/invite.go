@@ -48,7 +48,7 @@ func inviteCommand(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&role, "role", string(protocol.RoleLocal), "what it joins as: local, upstream, collab or peer")
 	f.DurationVar(&ttl, "ttl", protocol.InviteLife, "how long the invite works, once")
-	f.BoolVar(&lan, "lan", false, "listen on this machine's networks from now on, so that others can reach it")
+	f.BoolVar(&lan, "lan", false, "listen on this machine's networks from now on, so that others can reach it; to end that: aster up --replace --mesh /ip4/127.0.0.1/tcp/0")
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
 	"github.com/aster-mesh/aster/protocol"
@@ -85,7 +86,7 @@ func markRan(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usage("%s\nHelp: %s -h", err, c.CommandPath())
+				return usage("%s\nHelp: %s -h", argsText(c, args, err), c.CommandPath())
 			}
 			return nil
 		}
@@ -93,6 +94,18 @@ func markRan(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		markRan(sub)
 	}
+}
+
+// argsText says what a command takes; cobra's own words only count.
+func argsText(c *cobra.Command, args []string, err error) string {
+	if strings.HasPrefix(err.Error(), "unknown command") && c.HasSubCommands() {
+		return err.Error()
+	}
+	usage := strings.TrimSuffix(c.UseLine(), " [flags]")
+	if len(args) == 0 {
+		return "something is missing: " + usage
+	}
+	return fmt.Sprintf("%q does not fit: %s", clean(strings.Join(args, " ")), usage)
 }
 
 // group is a command that only holds others.

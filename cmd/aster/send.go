@@ -50,6 +50,9 @@ func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 	if o.wait != "" && !protocol.KnownTier(protocol.Tier(o.wait)) {
 		return usage("--wait %s: a tier is logged, replicated, persisted or processed", o.wait)
 	}
+	if o.timeout <= 0 {
+		return usage("--timeout %s: it is longer than nothing, such as 30s", o.timeout)
+	}
 	value, err := a.value(o.value, args, len(o.attach) > 0)
 	if err != nil {
 		return err

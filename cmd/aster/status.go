@@ -50,7 +50,7 @@ func statusRows(s api.Status) [][]string {
 		disk += " of " + bytesText(s.DiskMax)
 	}
 	if s.DiskFull {
-		disk += ", full: new writes are refused"
+		disk += ", full: new messages are refused; free space, or raise [store] bytes_max"
 	}
 	behind := "nothing missing"
 	if s.Behind > 0 {

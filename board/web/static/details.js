@@ -40,7 +40,9 @@ function taskBody(task, store, now, panel) {
   acts.append(button("filter", "task_messages", () => select({ task: task.id })));
   out.push(acts);
   if (task.tail) out.push(el("h3", {}, t("output")), foreign(task.tail, { class: "words output" }));
-  out.push(...receipts(task.tiers ?? [], store, now));
+  // That it is replicated is known of its message alone.
+  const tiers = task.tiers ?? [], asked = panel.thread?.messages.find((m) => m.envelope.id === task.id)?.tiers ?? [];
+  out.push(...receipts([...tiers, ...asked.filter((x) => !tiers.some((y) => y.tier === x.tier))], store, now));
   if (panel.thread?.messages.length) out.push(...threadNodes(panel.thread, task.id, store, now));
   return out;
 }
