@@ -27,12 +27,12 @@ func (n *Node) Status(ctx context.Context) (st api.Status, err error) {
 
 func (l *loop) status() api.Status {
 	n := l.n
-	used, free := n.store.Size()
+	used, free := n.store.Size() // used may be a little over the bound
 	st := api.Status{
 		Name: n.home.mesh.Name, Peer: n.home.peer, PID: os.Getpid(), Version: n.cfg.Version, Home: n.home.dir,
 		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: l.shownRole(n.home.peer, n.role()), Board: n.boardURL,
 		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
-		Records: n.store.Records(), Disk: used, DiskMax: used + free, DiskFull: n.noRoom() != nil,
+		Records: n.store.Records(), Disk: used, DiskMax: min(used+free, n.store.Bound()), DiskFull: n.noRoom() != nil,
 		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings()),
 	}
 	if why := n.store.Suspicion(); why != "" {

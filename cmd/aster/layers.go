@@ -41,6 +41,8 @@ func (a *app) statusWithin(ctx context.Context, c *client.Client) (api.Status, e
 	switch {
 	case errors.Is(err, client.ErrNotRunning):
 		return s, err
+	case got.err != nil && client.RefusalCode(err) != "": // it answered, and its own word says more
+		return s, err
 	case got.err != nil:
 		return s, failed("board port: no answer at %s within %s. See why: aster logs", c.Node().Board, statusTime)
 	}
@@ -49,6 +51,9 @@ func (a *app) statusWithin(ctx context.Context, c *client.Client) (api.Status, e
 		if !l.OK {
 			broken = append(broken, clean(l.Name)+": "+clean(l.Detail))
 		}
+	}
+	if len(broken) == 0 && client.RefusalCode(err) != "" {
+		return s, err
 	}
 	if len(broken) == 0 {
 		return s, failed("the node is slow: no status within %s, though each of its layers answers. See why: aster logs", statusTime)

@@ -90,12 +90,15 @@ func (j *Journal) otherBytes() int64 { return j.blobBytes.Load() + j.searchBytes
 
 func (j *Journal) usedBytes() int64 { return j.used.Load() + j.otherBytes() }
 
-// Size returns the bytes of the journal on disk (database, logs before it, search, blobs; within 1 MiB) and how many
-// it may still grow by.
+// Size returns the bytes of the journal on disk (database, logs before it, search, blobs; within 1 MiB), which may be a
+// little above its bound, and how many it may still grow by.
 func (j *Journal) Size() (used, free int64) {
 	used = j.usedBytes()
 	return used, max(j.opts.BytesMax-used, 0)
 }
+
+// Bound is what the journal may grow to, in bytes.
+func (j *Journal) Bound() int64 { return j.opts.BytesMax }
 
 // fileSize is 0 for a file that is not there.
 func fileSize(path string) (int64, error) {
