@@ -136,6 +136,11 @@ func leaveCommand(a *app) *cobra.Command {
 			if err := c.Leave(cmd.Context()); err != nil {
 				return err
 			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), downWait)
+			defer cancel()
+			if err := a.gone(ctx, c.Node().PID); err != nil {
+				return &exit{exitTimedOut, "the mesh is left, and the node still runs after " + span(downWait) + ". See why: aster logs"}
+			}
 			if a.json {
 				return a.emit(map[string]string{"event": "left"})
 			}
