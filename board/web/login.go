@@ -2,6 +2,7 @@ package web
 
 import (
 	"math"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -46,6 +47,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request, _ Standing) {
 		s.turnAway(w, r, protocol.Refuse(protocol.CodeBadFrame, "a login has an id and a password", ""))
 		return
 	}
+	leave, room := s.failures.enter(addressOf(r))
+	if !room {
+		w.Header().Set("Retry-After", "1")
+		s.turnAway(w, r, protocol.Refuse(codeLocked, "too many logins at once from this address", "Try again in a second"))
+		return
+	}
+	defer leave()
 	s.failures.one.Lock() // also the count: guesses at the same time are not more guesses
 	defer s.failures.one.Unlock()
 	if r.Context().Err() != nil {
@@ -70,6 +78,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request, _ Standing) {
 	s.failures.forget(req.ID)
 	http.SetCookie(w, s.sessions.issue(admission{round: s.operators.round(), epoch: a.Epoch, account: req.ID}, s.now(), r.TLS != nil))
 	s.done(w, r, http.StatusOK, nil)
+}
+
+// addressOf is the address that a request comes from, without its port: that changes with each connection.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // logout ends the session that asks, wherever else its cookie has got to.

@@ -52,6 +52,10 @@ const (
 	failureSpan = 15 * time.Minute
 	// guessedMax bounds the names that are no accounts and are counted like those, so that a lock tells nothing of either.
 	guessedMax = 256
+	// loginsMax may wait for the core that hashes, loginsEach of one address: a flood of guesses waits for itself, and who
+	// knows a password comes after a handful at most.
+	loginsMax  = 16
+	loginsEach = 3
 )
 
 // failures counts wrong passwords by account. Safe for concurrent use.
@@ -59,6 +63,31 @@ type failures struct {
 	mu  sync.Mutex
 	of  map[string][]time.Time // oldest first
 	one sync.Mutex             // held while a password is hashed: guesses share one core
+
+	waiting map[string]int // logins under way by address, none at 0
+	all     int            // of them together
+}
+
+// enter takes a place among the logins under way; leave gives it back. False: that address, or everybody, has enough.
+func (f *failures) enter(from string) (leave func(), ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all >= loginsMax || f.waiting[from] >= loginsEach {
+		return nil, false
+	}
+	if f.waiting == nil {
+		f.waiting = map[string]int{}
+	}
+	f.waiting[from]++
+	f.all++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.all--
+		if f.waiting[from]--; f.waiting[from] == 0 {
+			delete(f.waiting, from)
+		}
+	}, true
 }
 
 // wait says how long an account is locked from now on.
