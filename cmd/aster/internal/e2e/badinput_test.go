@@ -203,7 +203,7 @@ func TestHostileFramesHurtNobodyElse(t *testing.T) {
 		{"hub's own name", `{"type":"CUSTOM","name":"AgentList","value":{}}`, protocol.CodeReservedName},
 		{"wrong type", `{"type":"CUSTOM","name":"Report","value":{},"targetAgentId":7}`, protocol.CodeWrongType},
 		{"unknown agent", `{"type":"CUSTOM","name":"Request","value":{},"targetAgentId":"nobody","msgId":"x1"}`, protocol.CodeUnknownAgent},
-		{"served nowhere", `{"type":"CUSTOM","name":"ArchiveChannel","value":{}}`, protocol.CodeUnknownIntent},
+		{"verb without what it needs", `{"type":"CUSTOM","name":"ArchiveChannel","value":{}}`, protocol.CodeWrongType},
 		{"too large", `{"type":"CUSTOM","name":"Report","value":"` + strings.Repeat("x", protocol.FrameBytesMax) + `"}`, "1009"},
 	} {
 		if got := answerTo(t, n, c.frame); !strings.Contains(got, c.code) || got == "" {
