@@ -232,22 +232,7 @@ func (c *Core) parks(a *agent) bool {
 
 // unparkAll gives up what an agent wanted to say in rooms: it is told, and may say it again at its new home.
 func (c *Core) unparkAll(now time.Time, a *agent) {
-	rooms := make([]protocol.RoomID, 0, len(c.parked))
-	for id := range c.parked {
-		rooms = append(rooms, id)
-	}
-	slices.Sort(rooms)
-	for _, id := range rooms {
-		var rest []*Parked
-		for _, p := range c.parked[id] {
-			if c.find(p.Env.From) == a {
-				c.unparked(now, p, "its sender moved to another node")
-			} else {
-				rest = append(rest, p)
-			}
-		}
-		c.setParked(id, rest)
-	}
+	c.giveUpParked(now, "its sender moved to another node", func(p *Parked) bool { return c.find(p.Env.From) == a })
 }
 
 // Homes are all homes that an agent is known to have had.

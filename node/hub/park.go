@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,19 +106,25 @@ func (c *Core) unparked(now time.Time, p *Parked, why string) {
 
 // tickParked gives up what has waited for parkedLife.
 func (c *Core) tickParked(now time.Time) {
-	ids := make([]protocol.RoomID, 0, len(c.parked))
-	for id := range c.parked {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	c.giveUpParked(now, "no person spoke there for 30 min", func(p *Parked) bool {
+		at := time.UnixMilli(p.At).Add(parkedLife)
+		if now.Before(at) {
+			c.due(at)
+			return false
+		}
+		return true
+	})
+}
+
+// giveUpParked gives up, in every room, what is over.
+func (c *Core) giveUpParked(now time.Time, why string, over func(*Parked) bool) {
+	for _, id := range slices.Sorted(maps.Keys(c.parked)) {
 		var rest []*Parked
 		for _, p := range c.parked[id] {
-			if at := time.UnixMilli(p.At).Add(parkedLife); now.Before(at) {
-				rest = append(rest, p)
-				c.due(at)
+			if over(p) {
+				c.unparked(now, p, why)
 			} else {
-				c.unparked(now, p, "no person spoke there for 30 min")
+				rest = append(rest, p)
 			}
 		}
 		c.setParked(id, rest)
