@@ -38,9 +38,10 @@ var mayImport = map[string][]string{
 	"node/link":    {"protocol"},
 	"node/mesh":    {"protocol"},
 	"node/replica": {"protocol"},
+	"node/turn":    {"board", "node/hub", "node/journal", "node/replica", "protocol", "protocol/meshwire"},
 	// Tests alone use it. It holds the cores together as package node does, without a shell.
-	"node/sim": {"board", "node/hub", "node/journal", "node/replica", "protocol", "protocol/meshwire", "roles", "roles/member"},
-	"node": {"board", "board/web", "node/bridge", "node/foreign", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica",
+	"node/sim": {"board", "node/hub", "node/journal", "node/replica", "node/turn", "protocol", "protocol/meshwire", "roles", "roles/member"},
+	"node": {"board", "board/web", "node/bridge", "node/foreign", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica", "node/turn",
 		"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/claim", "roles/election", "roles/keys", "roles/member", "roles/room", "roles/worker"},
 
 	"cmd/aster": {"cmd/aster/internal/bench", "cmd/aster/internal/client", "cmd/aster/internal/demo", "node",
@@ -198,7 +199,7 @@ func importSet(s *source) map[string]bool {
 // protocol or roles is one of them.
 func pure(dir string) bool {
 	switch dir {
-	case "node/hub", "node/replica", "node/foreign", "board":
+	case "node/hub", "node/replica", "node/turn", "node/foreign", "board":
 		return true
 	}
 	under := func(top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") }

@@ -44,7 +44,7 @@ func (l *loop) takeBack() error {
 	tokens, after := l.tokens, l.after
 	l.tokens, l.after, l.foreign, l.values = map[hub.Token]func(hub.Told){}, nil, nil, nil
 	clear(l.from)
-	clear(l.boundNow)
+	l.belief.Forget()
 	for _, f := range tokens {
 		f(hub.Told{Refusal: refusal})
 	}

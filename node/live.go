@@ -6,6 +6,7 @@ import (
 
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 	"github.com/aster-mesh/aster/protocol/meshwire"
@@ -22,7 +23,7 @@ func (l *loop) sendPresence(peer protocol.PeerID) {
 	if l.n.standingOf(peer) == mesh.Inside {
 		f := meshwire.Presence{Start: l.n.startID, Counter: l.presenceCount}
 		for _, p := range l.core.Presences(l.now) {
-			f.Agents = append(f.Agents, presenceFrame(&p))
+			f.Agents = append(f.Agents, turn.PresenceFrame(&p))
 		}
 		l.sendTo(peer, f)
 		return
@@ -30,7 +31,7 @@ func (l *loop) sendPresence(peer protocol.PeerID) {
 	f := meshwire.Roster{Counter: l.presenceCount}
 	for _, k := range l.core.Agents(l.now) {
 		if k.Home != peer && l.mayBeShown(&k) {
-			f.Agents = append(f.Agents, meshwire.RosterAgent{AgentPresence: presenceFrame(&k.Presence), Home: k.Home, NodeName: l.n.nameOf(k.Home)})
+			f.Agents = append(f.Agents, meshwire.RosterAgent{AgentPresence: turn.PresenceFrame(&k.Presence), Home: k.Home, NodeName: l.n.nameOf(k.Home)})
 		}
 	}
 	for _, m := range l.roster().Members() {
@@ -46,54 +47,11 @@ func (l *loop) sendPresence(peer protocol.PeerID) {
 // wrote to it are known to it by its own logs.
 func (l *loop) mayBeShown(k *hub.Known) bool { return k.Role == protocol.RoleMain }
 
-func presenceFrame(p *hub.Presence) meshwire.AgentPresence {
-	f := meshwire.AgentPresence{
-		ID: p.Agent, Name: p.Name, Role: p.Role, State: p.State, Unread: p.Unread, Wakes: p.Wakes,
-		Doing: protocol.CutText(p.Doing, protocol.ShortTextBytesMax), Attached: p.Attached,
+// presence takes a peer's word on its own agents.
+func (l *loop) presence(from protocol.PeerID, p *peerState, f *meshwire.Presence) {
+	if in, whole := p.heard.Presence(from, l.mainPeer(), f); whole {
+		l.core.Step(l.now, in)
 	}
-	if !p.Since.IsZero() {
-		f.SinceMillis = p.Since.UnixMilli()
-	}
-	return f
-}
-
-func presenceOf(f *meshwire.AgentPresence, home protocol.PeerID) hub.Presence {
-	p := hub.Presence{
-		Agent: f.ID, Name: f.Name, Role: f.Role, Home: home, State: f.State, Wakes: f.Wakes, Doing: f.Doing,
-		Unread: f.Unread, Attached: f.Attached,
-	}
-	if f.SinceMillis != 0 {
-		p.Since = time.UnixMilli(f.SinceMillis)
-	}
-	return p
-}
-
-// presence takes a peer's word on its own agents; an older one than we have is a replay and is dropped.
-func (l *loop) presence(from protocol.PeerID, p *peerState, f meshwire.Presence) {
-	if older(f.Start, f.Counter, p.start, p.counter) {
-		return
-	}
-	if f.Start != p.start || f.Counter != p.counter {
-		p.agents = nil
-	}
-	p.start, p.counter = f.Start, f.Counter
-	for i := range f.Agents {
-		a := presenceOf(&f.Agents[i], from)
-		if a.Role == protocol.RoleMain && from != l.mainPeer() {
-			a.Role = protocol.RoleLocal
-		}
-		p.agents = append(p.agents, a)
-	}
-	if !f.More {
-		l.core.Step(l.now, hub.PeerPresence{Peer: from, Agents: p.agents})
-	}
-}
-
-func older(start protocol.Start, counter uint64, than protocol.Start, thanCounter uint64) bool {
-	if start.At != than.At {
-		return start.At < than.At
-	}
-	return start == than && counter < thanCounter
 }
 
 func (l *loop) mainPeer() protocol.PeerID { return l.roster().Term().Peer }
@@ -104,25 +62,18 @@ func (l *loop) rosterFrom(from protocol.PeerID, p *peerState, f meshwire.Roster)
 	if l.inside() || l.n.standingOf(from) != mesh.Inside {
 		return
 	}
-	if f.Counter < p.counter {
+	in, terms, old := p.heard.Roster(from, &f)
+	if old {
 		return
 	}
-	if f.Counter != p.counter {
-		p.agents = nil
-	}
-	p.counter = f.Counter
-	for i := range f.Agents {
-		a := &f.Agents[i]
-		p.agents = append(p.agents, presenceOf(&a.AgentPresence, a.Home))
-		if a.Role == protocol.RoleMain {
-			l.core.Step(l.now, hub.Term{TermBody: protocol.TermBody{Number: 1, Peer: a.Home, Agent: a.ID}})
-		}
+	for _, t := range terms {
+		l.core.Step(l.now, t)
 	}
 	for _, node := range f.Nodes {
 		l.heardNames[node.Peer] = node.Name
 	}
 	if !f.More {
-		l.core.Step(l.now, hub.PeerPresence{Peer: from, Agents: p.agents})
+		l.core.Step(l.now, in)
 		l.publishNames()
 	}
 }

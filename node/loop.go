@@ -13,6 +13,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 	"github.com/aster-mesh/aster/protocol/meshwire"
@@ -41,7 +42,7 @@ type loop struct {
 	chain map[protocol.LogID]protocol.Hash // head of each log of this start
 
 	foreign       []journal.Entry                      // of this turn: records of other nodes, in order
-	boundNow      map[boundKey]bool                    // of this turn: bindings that the board has not folded yet
+	belief        turn.Belief                          // of this turn: bindings that the board has not folded yet
 	fresh         map[protocol.LogID][]protocol.Record // what this turn made durable, for pushing without a read
 	from          map[protocol.LogID]protocol.PeerID   // who sent them, so that they are not sent back
 	tokens        map[hub.Token]func(hub.Told)
@@ -252,13 +253,13 @@ func (l *loop) finish() error {
 	for {
 		l.settleOffice()
 		rd := l.ready()
-		entries := append(l.foreign, l.sign(rd.Drafts)...)
+		entries := append(l.foreign, turn.Sign(l.n.home.key, l.chain, rd.Drafts)...)
 		l.foreign = nil
 		for k, v := range rd.Values {
 			l.value(k, v)
 		}
-		if len(entries)+len(rd.Tiers)+len(rd.Renames)+len(rd.Left)+len(l.values) > 0 {
-			err := l.commit(entries, rd)
+		if turn.Owes(entries, &rd, l.values) {
+			err := l.commit(entries, &rd)
 			if errors.Is(err, journal.ErrFull) {
 				if err := l.takeBack(); err != nil {
 					return err
@@ -290,59 +291,17 @@ func (l *loop) finish() error {
 	}
 }
 
-// signEveryBytes keeps what one signature covers small enough for a frame between nodes: whole commits travel.
-const signEveryBytes = protocol.MeshFrameBytesMax / 4
-
-// sign completes drafts: each record's predecessor, its hash, and a signature on the last of each log.
-func (l *loop) sign(drafts []hub.Draft) []journal.Entry {
-	out := make([]journal.Entry, len(drafts))
-	last, unsigned := map[protocol.LogID]int{}, map[protocol.LogID]int{}
-	for i := range drafts {
-		rec := drafts[i].Record
-		rec.Prev = l.chain[rec.Log]
-		h := rec.Hash()
-		l.chain[rec.Log] = h
-		last[rec.Log] = i
-		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
-		if unsigned[rec.Log] += recordBytes(&rec); unsigned[rec.Log] > signEveryBytes {
-			unsigned[rec.Log] = 0
-			out[i].Record.Sign(l.n.home.key)
-			delete(last, rec.Log)
-		}
-	}
-	for _, i := range last {
-		out[i].Record.Sign(l.n.home.key)
-	}
-	return out
-}
-
 // commit is the one place where anything becomes durable.
-func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
-	b := journal.Batch{Entries: entries, Values: l.values, Left: rd.Left}
+func (l *loop) commit(entries []journal.Entry, rd *hub.Ready) error {
+	b := turn.Batch(entries, rd, l.values)
 	l.values = nil
-	for _, p := range rd.Inbox {
-		b.Inbox = append(b.Inbox, journal.InboxPut{Agent: p.Agent, Log: p.Ref.Log, Seq: p.Ref.Seq})
-	}
-	for _, r := range rd.Renames {
-		b.Renames = append(b.Renames, journal.InboxRename(r))
-	}
-	for _, t := range rd.Tiers {
-		b.Tiers = append(b.Tiers, journal.TierPut{Log: t.Ref.Log, Seq: t.Ref.Seq, Tier: t.Tier, Agent: t.Agent, At: t.At, Wall: t.Wall, By: t.By, Reason: t.Reason})
-	}
 	first, err := l.store.Commit(b)
 	if err != nil {
 		return fmt.Errorf("commit %d records: %w", len(entries), err)
 	}
-	commits := map[protocol.LogID]*replica.Commit{}
 	for i := range entries {
 		e := &entries[i]
 		l.pos = first + uint64(i)
-		c := commits[e.Record.Log]
-		if c == nil {
-			c = &replica.Commit{Log: e.Record.Log, From: l.from[e.Record.Log]}
-			commits[e.Record.Log] = c
-		}
-		c.Seq, c.Hash, c.Bytes = e.Record.Seq, e.Hash, c.Bytes+recordBytes(&e.Record)
 		l.fresh[e.Record.Log] = append(l.fresh[e.Record.Log], e.Record)
 		l.fold(l.pos, &e.Record, e.Envelope)
 		l.noteOurs(&e.Record)
@@ -350,11 +309,11 @@ func (l *loop) commit(entries []journal.Entry, rd hub.Ready) error {
 			l.recent.put(hub.Ref{Log: e.Record.Log, Seq: e.Record.Seq}, l.pos, &e.Record, e.Envelope)
 		}
 	}
-	for _, c := range commits {
-		l.rep.Committed(l.now, *c)
+	for _, c := range turn.Commits(entries, l.from) {
+		l.rep.Committed(l.now, c)
 	}
 	clear(l.from)
-	clear(l.boundNow)
+	l.belief.Forget()
 	return nil
 }
 

@@ -294,18 +294,6 @@ func refusedBy(m *journal.Message) bool {
 	return slices.ContainsFunc(m.Tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Refused })
 }
 
-// settled says whether a message that comes only now was settled before: by a former home of an agent that moved here, or by
-// this node, whose disk was replaced by an older copy and is given back what it lost in any order.
-func (l *loop) settled(rec *protocol.Record, env *protocol.Envelope) bool {
-	if env == nil || env.Room != "" || env.To == "" || !l.core.MovedHere(env.To) && (!l.n.older.Load() || !l.core.TakenHere(env.To)) {
-		return false
-	}
-	tiers, err := l.store.Tiers(rec.Log, rec.Seq)
-	return err == nil && slices.ContainsFunc(tiers, func(t journal.TierPut) bool {
-		return (t.Tier == protocol.Processed || t.Tier == protocol.Refused) && l.core.Now(t.Agent) == l.core.Now(env.To)
-	})
-}
-
 // movedAway tells a socket where its agent lives now, and ends it as a HELLO there would end from now on.
 func (l *loop) movedAway(o hub.MovedAway) {
 	if r := l.n.runner; r != nil && r.conn == o.Conn {

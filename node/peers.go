@@ -9,6 +9,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/meshwire"
@@ -19,11 +20,9 @@ type peerState struct {
 	link     mesh.LinkInfo
 	hello    meshwire.Hello
 	skew     time.Duration // its wall clock less ours, at its hello
-	start    protocol.Start
-	counter  uint64
-	agents   []hub.Presence   // of a presence in several frames
-	vector   *meshwire.Vector // of a comparison in several frames
-	compared bool             // its whole vector has come once
+	heard    turn.Heard
+	vector   turn.Comparison
+	compared bool // its whole vector has come once
 	lastSeen time.Time
 }
 
@@ -143,7 +142,7 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 	case meshwire.Vector:
 		l.vector(from, p, f)
 	case meshwire.Have:
-		l.confirmed(from, marks(f.Marks))
+		l.confirmed(from, turn.Marks(f.Marks))
 	case meshwire.Need:
 		l.rep.Wanted(l.now, from, replica.Need{Log: f.Log, From: f.From, To: f.To})
 	case meshwire.Addrs:
@@ -151,7 +150,7 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 	case meshwire.Started:
 		l.learnStarted(from, f)
 	case meshwire.Presence:
-		l.presence(from, p, f)
+		l.presence(from, p, &f)
 	case meshwire.Roster:
 		l.rosterFrom(from, p, f)
 	case meshwire.Live:
@@ -166,57 +165,18 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 }
 
 func (l *loop) vector(from protocol.PeerID, p *peerState, f meshwire.Vector) {
-	if p.vector != nil {
-		joined, err := p.vector.Join(f)
-		if err != nil {
-			p.vector = nil
-			l.log.Warn("comparison not understood", "peer", from, "err", err)
-			return
-		}
-		f = joined
+	v, whole, err := p.vector.Take(f)
+	if err != nil {
+		l.log.Warn("comparison not understood", "peer", from, "err", err)
 	}
-	if f.More {
-		p.vector = &f
+	if !whole {
 		return
 	}
-	p.vector = nil
-	l.rep.Compared(l.now, from, vectorFrom(f))
+	l.rep.Compared(l.now, from, v)
 	p.compared = true
-	for _, m := range f.Marks {
+	for _, m := range v.Marks {
 		l.noteReplicated(m.Log)
 	}
-}
-
-func marks(in []meshwire.Mark) []replica.Mark {
-	out := make([]replica.Mark, len(in))
-	for i, m := range in {
-		out[i] = replica.Mark(m)
-	}
-	return out
-}
-
-func vectorFrom(f meshwire.Vector) replica.Vector {
-	v := replica.Vector{Marks: marks(f.Marks), Of: f.Of}
-	for _, p := range f.Past {
-		v.Past = append(v.Past, replica.Past(p))
-	}
-	return v
-}
-
-func vectorFrame(v replica.Vector) meshwire.Vector {
-	f := meshwire.Vector{Marks: markFrames(v.Marks), Of: v.Of}
-	for _, p := range v.Past {
-		f.Past = append(f.Past, meshwire.Past(p))
-	}
-	return f
-}
-
-func markFrames(in []replica.Mark) []meshwire.Mark {
-	out := make([]meshwire.Mark, len(in))
-	for i, m := range in {
-		out[i] = meshwire.Mark(m)
-	}
-	return out
 }
 
 // replicate does what the replica owes: comparisons, ranges, questions and confirmations.
@@ -226,14 +186,8 @@ func (l *loop) replicate() {
 		if rd.Empty() {
 			break
 		}
-		for _, v := range rd.Vectors {
-			l.sendTo(v.Peer, vectorFrame(v.Vector))
-		}
-		for _, h := range rd.Have {
-			l.sendTo(h.Peer, meshwire.Have{Marks: markFrames(h.Marks)})
-		}
-		for _, n := range rd.Need {
-			l.sendTo(n.Peer, meshwire.Need{Log: n.Log, From: n.From, To: n.To})
+		for _, t := range turn.Talk(&rd) {
+			l.sendTo(t.Peer, t.Frame)
 		}
 		for _, r := range rd.Send {
 			l.sendRange(r)
@@ -246,23 +200,15 @@ func (l *loop) replicate() {
 	clear(l.fresh)
 }
 
-// recordBytes is what a record weighs on a link: its body and about 120 bytes round it.
-func recordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120 }
-
 // sendRange sends whole commits of a log: from memory if this turn wrote them, else from the store.
 func (l *loop) sendRange(r replica.Range) {
-	recs := l.fresh[r.Log]
-	for len(recs) > 0 && recs[0].Seq < r.From {
-		recs = recs[1:]
-	}
-	if len(recs) == 0 || recs[0].Seq != r.From || recs[len(recs)-1].Seq > r.To {
+	recs, ok := turn.Within(l.fresh[r.Log], &r)
+	if !ok {
 		var err error
 		if recs, err = l.store.Range(r.Log, r.From, min(max(r.Bytes, 1), protocol.MeshFrameBytesMax/2)); err != nil {
 			l.log.Error("range not readable", "log", r.Log.String(), "seq", r.From, "err", err)
 		}
-	}
-	for len(recs) > 0 && recs[len(recs)-1].Seq > r.To {
-		recs = recs[:len(recs)-1]
+		recs = turn.UpTo(recs, &r)
 	}
 	bytes, last := 0, r.From-1
 	parts, err := meshwire.SplitRecords(recs)

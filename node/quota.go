@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 )
 
@@ -30,7 +31,7 @@ func (n *Node) affords(author protocol.PeerID, bytes int64) bool {
 // weigh is what records and their attachments take.
 func weigh(recs []protocol.Record, envs []*protocol.Envelope) (bytes int64) {
 	for i := range recs {
-		bytes += int64(recordBytes(&recs[i]))
+		bytes += int64(turn.RecordBytes(&recs[i]))
 		if envs[i] == nil {
 			continue
 		}

@@ -1,21 +1,14 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/aster-mesh/aster/node/hub"
-	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles"
 	"github.com/aster-mesh/aster/roles/member"
 )
-
-type boundKey struct {
-	log   protocol.LogID
-	agent protocol.AgentID // folded
-}
 
 // provenRange is a range whose signatures were checked once; they are the same wherever it arrives again.
 type provenRange struct {
@@ -70,77 +63,17 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	if last := offer.Take[len(offer.Take)-1].Seq; last > p.roster().Bound(log) {
 		p.n.w.fail("nothing beyond a cut is taken", "node %d takes %s up to %d, its cut is %d", p.n.i, p.n.w.logName(log), last, p.roster().Bound(log))
 	}
-	var held func(protocol.LogID) uint64
-	if ofOutsider(log) {
-		held = p.rep.Taken
-	}
 	if log.Peer == p.n.peer {
 		p.older = true
 		p.value(keyOlder, []byte{1})
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
-	for i := range offer.Take {
-		rec, said := &offer.Take[i], envs[skip+i]
-		env, mixed := p.believed(rec, said)
-		entry := journal.Entry{Record: *rec, Hash: offer.Hash, Envelope: env, Void: env == nil && rec.Kind == protocol.KindMessage}
-		if i+1 < len(offer.Take) {
-			entry.Hash = offer.Take[i+1].Prev
-		}
-		p.foreign = append(p.foreign, entry)
-		in := hub.Applied{Record: rec, Env: env, Seen: p.seen(env), Settled: p.settled(rec, env), Held: held}
-		if mixed {
-			in.Disbelieved = said
-		}
-		p.core.Step(p.now, in)
-	}
+	a := turn.Arrival{Hub: p.core, Board: p.board, Replica: p.rep, Past: p.n.disk, Belief: &p.belief, Older: p.older}
+	p.foreign = append(p.foreign, a.Take(p.now, &offer, envs[skip:])...)
 	p.from[log] = from
 }
 
-func (p *proc) believed(rec *protocol.Record, env *protocol.Envelope) (_ *protocol.Envelope, mixed bool) {
-	if rec.Kind == protocol.KindBind {
-		if b, err := protocol.DecodeBody[protocol.BindBody](rec); err == nil && b.Home == rec.Log.Peer {
-			p.bound[boundKey{rec.Log, protocol.FoldAgentID(b.Agent)}] = !b.Forgotten
-			if b.Called != "" {
-				p.bound[boundKey{rec.Log, protocol.FoldAgentID(b.Called)}] = !b.Forgotten
-			}
-		}
-		return env, false
-	}
-	if env == nil {
-		return nil, false
-	}
-	if env.From == "" {
-		return env, false
-	}
-	bound, now := p.bound[boundKey{rec.Log, protocol.FoldAgentID(env.From)}]
-	if !now {
-		bound = p.board.Bound(rec.Log, env.From)
-	}
-	k, ok := p.core.Agent(env.From)
-	mixed = bound && ofOutsider(rec.Log) && ok && k.Home != rec.Log.Peer
-	if !bound || mixed {
-		return nil, mixed
-	}
-	return env, false
-}
-
 const keyOlder = "older"
-
-// settled is loop.settled; nobody moves here.
-func (p *proc) settled(rec *protocol.Record, env *protocol.Envelope) bool {
-	if env == nil || env.Room != "" || env.To == "" || !p.older || !p.core.TakenHere(env.To) {
-		return false
-	}
-	tiers, _ := p.n.disk.Tiers(rec.Log, rec.Seq)
-	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool {
-		return (t.Tier == protocol.Processed || t.Tier == protocol.Refused) && p.core.Now(t.Agent) == p.core.Now(env.To)
-	})
-}
-
-func ofOutsider(log protocol.LogID) bool {
-	out, ok := log.Scope.Outsider()
-	return ok && out == log.Peer
-}
 
 func (p *proc) mayWrite(from protocol.PeerID, log protocol.LogID) *protocol.Refusal {
 	switch p.standing(log.Peer) {
@@ -153,26 +86,6 @@ func (p *proc) mayWrite(from protocol.PeerID, log protocol.LogID) *protocol.Refu
 		return nil
 	}
 	return protocol.Refuse(protocol.CodeNotMember, "records of a node that is no member", "")
-}
-
-func (p *proc) seen(env *protocol.Envelope) *hub.Seen {
-	if env == nil || env.To == "" && env.Room == "" {
-		return nil
-	}
-	if env.Room == "" && !p.core.TakenHere(env.To) {
-		return nil
-	}
-	row, ok, err := p.n.disk.Identity(env.Identity())
-	if err != nil || !ok {
-		return nil
-	}
-	tiers, _ := p.n.disk.Tiers(row.Log, row.Seq)
-	for _, t := range tiers {
-		if t.Tier == protocol.Refused {
-			return nil
-		}
-	}
-	return &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
 }
 
 // said is loop.said: a Say with what only the store knows.

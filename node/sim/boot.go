@@ -16,7 +16,7 @@ func (n *node) boot() {
 	w := n.w
 	n.starts++
 	p := &proc{
-		n: n, started: w.now, wall: n.wall(), chain: map[protocol.LogID]protocol.Hash{}, bound: map[boundKey]bool{},
+		n: n, started: w.now, wall: n.wall(), chain: map[protocol.LogID]protocol.Hash{},
 		fresh: map[protocol.LogID][]protocol.Record{}, from: map[protocol.LogID]protocol.PeerID{}, tokens: map[hub.Token]func(hub.Told){},
 		conns: map[hub.ConnID]*client{}, peers: map[protocol.PeerID]*peerState{}, told: map[protocol.LogID]uint64{}, inside: n.role.Inside(),
 	}
@@ -194,7 +194,7 @@ func (p *proc) takeBack() {
 	tokens := p.tokens
 	p.tokens, p.foreign, p.values = map[hub.Token]func(hub.Told){}, nil, nil
 	clear(p.from)
-	clear(p.bound)
+	p.belief.Forget()
 	for t := hub.Token(1); t <= p.lastTok; t++ {
 		if f := tokens[t]; f != nil {
 			f(hub.Told{Refusal: refusal})

@@ -2,9 +2,9 @@ package sim
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 )
@@ -91,7 +91,7 @@ func (p *proc) sendPresence(peer protocol.PeerID) {
 	if p.standing(peer) == insider {
 		f := meshwire.Presence{Start: p.start, Counter: p.presences}
 		for _, a := range p.core.Presences(p.now) {
-			f.Agents = append(f.Agents, presenceFrame(&a))
+			f.Agents = append(f.Agents, turn.PresenceFrame(&a))
 		}
 		p.sendTo(peer, f)
 		return
@@ -99,64 +99,30 @@ func (p *proc) sendPresence(peer protocol.PeerID) {
 	f := meshwire.Roster{Counter: p.presences}
 	for _, k := range p.core.Agents(p.now) {
 		if k.Home != peer && k.Role == protocol.RoleMain {
-			f.Agents = append(f.Agents, meshwire.RosterAgent{AgentPresence: presenceFrame(&k.Presence), Home: k.Home, NodeName: p.n.w.byPeer[k.Home].name})
+			f.Agents = append(f.Agents, meshwire.RosterAgent{AgentPresence: turn.PresenceFrame(&k.Presence), Home: k.Home, NodeName: p.n.w.byPeer[k.Home].name})
 		}
 	}
 	p.sendTo(peer, f)
 }
 
-func presenceFrame(a *hub.Presence) meshwire.AgentPresence {
-	f := meshwire.AgentPresence{ID: a.Agent, Name: a.Name, Role: a.Role, State: a.State, Unread: a.Unread, Wakes: a.Wakes, Doing: a.Doing, Attached: a.Attached}
-	if !a.Since.IsZero() {
-		f.SinceMillis = a.Since.UnixMilli()
+func (p *proc) presence(from protocol.PeerID, s *peerState, f *meshwire.Presence) {
+	if in, whole := s.heard.Presence(from, p.roster().Term().Peer, f); whole {
+		p.core.Step(p.now, in)
 	}
-	return f
 }
 
-func presenceOf(f *meshwire.AgentPresence, home protocol.PeerID) hub.Presence {
-	a := hub.Presence{Agent: f.ID, Name: f.Name, Role: f.Role, Home: home, State: f.State, Wakes: f.Wakes, Doing: f.Doing, Unread: f.Unread, Attached: f.Attached}
-	if f.SinceMillis != 0 {
-		a.Since = time.UnixMilli(f.SinceMillis)
-	}
-	return a
-}
-
-func (p *proc) presence(from protocol.PeerID, s *peerState, f meshwire.Presence) {
-	if f.Start.At < s.start.At || f.Start == s.start && f.Counter < s.counter {
+func (p *proc) rosterFrom(from protocol.PeerID, s *peerState, f *meshwire.Roster) {
+	if p.inside || p.standing(from) != insider {
 		return
 	}
-	if f.Start != s.start || f.Counter != s.counter {
-		s.agents = nil
-	}
-	s.start, s.counter = f.Start, f.Counter
-	for i := range f.Agents {
-		a := presenceOf(&f.Agents[i], from)
-		if a.Role == protocol.RoleMain && from != p.roster().Term().Peer {
-			a.Role = protocol.RoleLocal
-		}
-		s.agents = append(s.agents, a)
-	}
-	if !f.More {
-		p.core.Step(p.now, hub.PeerPresence{Peer: from, Agents: s.agents})
-	}
-}
-
-func (p *proc) rosterFrom(from protocol.PeerID, s *peerState, f meshwire.Roster) {
-	if p.inside || p.standing(from) != insider || f.Counter < s.counter {
+	in, terms, old := s.heard.Roster(from, f)
+	if old {
 		return
 	}
-	if f.Counter != s.counter {
-		s.agents = nil
-	}
-	s.counter = f.Counter
-	for i := range f.Agents {
-		a := &f.Agents[i]
-		s.agents = append(s.agents, presenceOf(&a.AgentPresence, a.Home))
-		if a.Role == protocol.RoleMain {
-			p.core.Step(p.now, hub.Term{TermBody: protocol.TermBody{Number: 1, Peer: a.Home, Agent: a.ID}})
-		}
+	for _, t := range terms {
+		p.core.Step(p.now, t)
 	}
 	if !f.More {
-		p.core.Step(p.now, hub.PeerPresence{Peer: from, Agents: s.agents})
+		p.core.Step(p.now, in)
 	}
 }

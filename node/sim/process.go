@@ -10,8 +10,8 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
-	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/member"
 )
 
@@ -31,7 +31,7 @@ type proc struct {
 	start   protocol.Start
 	chain   map[protocol.LogID]protocol.Hash
 	foreign []journal.Entry
-	bound   map[boundKey]bool
+	belief  turn.Belief
 	fresh   map[protocol.LogID][]protocol.Record
 	from    map[protocol.LogID]protocol.PeerID
 	tokens  map[hub.Token]func(hub.Told)
@@ -59,10 +59,8 @@ type proc struct {
 }
 
 type peerState struct {
-	start   protocol.Start
-	counter uint64
-	agents  []hub.Presence
-	vector  *meshwire.Vector
+	heard  turn.Heard
+	vector turn.Comparison
 }
 
 // clock is this machine's time now.
@@ -170,16 +168,16 @@ func (p *proc) rest() {
 // finish is loop.finish up to its commit.
 func (p *proc) finish() {
 	rd := p.core.Ready(p.now)
-	entries := append(p.foreign, p.sign(rd.Drafts)...)
+	entries := append(p.foreign, turn.Sign(p.n.key, p.chain, rd.Drafts)...)
 	p.foreign = nil
 	for k, v := range rd.Values {
 		p.value(k, v)
 	}
-	if len(entries)+len(rd.Tiers)+len(rd.Renames)+len(p.values) == 0 {
+	if !turn.Owes(entries, &rd, p.values) {
 		p.finished(rd)
 		return
 	}
-	b := batchOf(entries, rd, p.values)
+	b := turn.Batch(entries, &rd, p.values)
 	p.values = nil
 	first, err := p.n.disk.Write(b)
 	if errors.Is(err, journal.ErrFull) {
@@ -224,45 +222,20 @@ func (p *proc) syncTime() time.Duration {
 	return d
 }
 
-func batchOf(entries []journal.Entry, rd hub.Ready, values map[string][]byte) journal.Batch {
-	b := journal.Batch{Entries: entries, Values: values}
-	for _, q := range rd.Inbox {
-		b.Inbox = append(b.Inbox, journal.InboxPut{Agent: q.Agent, Log: q.Ref.Log, Seq: q.Ref.Seq})
-	}
-	for _, r := range rd.Renames {
-		b.Renames = append(b.Renames, journal.InboxRename(r))
-	}
-	for _, t := range rd.Tiers {
-		b.Tiers = append(b.Tiers, journal.TierPut{Log: t.Ref.Log, Seq: t.Ref.Seq, Tier: t.Tier, Agent: t.Agent, At: t.At, Wall: t.Wall, By: t.By, Reason: t.Reason})
-	}
-	return b
-}
-
 // committed is loop.commit after the store's.
 func (p *proc) committed(entries []journal.Entry, first uint64) {
-	commits := map[protocol.LogID]*replica.Commit{}
-	var order []protocol.LogID
 	for i := range entries {
 		e := &entries[i]
 		p.pos = first + uint64(i)
-		c := commits[e.Record.Log]
-		if c == nil {
-			c = &replica.Commit{Log: e.Record.Log, From: p.from[e.Record.Log]}
-			commits[e.Record.Log] = c
-			order = append(order, e.Record.Log)
-		}
-		c.Seq, c.Hash, c.Bytes = e.Record.Seq, e.Hash, c.Bytes+recordBytes(&e.Record)
 		p.fresh[e.Record.Log] = append(p.fresh[e.Record.Log], e.Record)
 		p.fold(&e.Record, e.Envelope)
 	}
-	for _, log := range order {
-		p.rep.Committed(p.now, *commits[log])
+	for _, c := range turn.Commits(entries, p.from) {
+		p.rep.Committed(p.now, c)
 	}
 	clear(p.from)
-	clear(p.bound)
+	p.belief.Forget()
 }
-
-func recordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120 }
 
 // finished is the rest of loop.finish: consequences go out, and what they bring about has its own commit.
 func (p *proc) finished(rd hub.Ready) {
@@ -278,23 +251,6 @@ func (p *proc) finished(rd hub.Ready) {
 	p.dirty = false
 	p.membersChanged()
 	p.finish()
-}
-
-func (p *proc) sign(drafts []hub.Draft) []journal.Entry {
-	out := make([]journal.Entry, len(drafts))
-	last := map[protocol.LogID]int{}
-	for i := range drafts {
-		rec := drafts[i].Record
-		rec.Prev = p.chain[rec.Log]
-		h := rec.Hash()
-		p.chain[rec.Log] = h
-		last[rec.Log] = i
-		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
-	}
-	for _, i := range last {
-		out[i].Record.Sign(p.n.key)
-	}
-	return out
 }
 
 func (p *proc) roster() *member.Roster { return p.board.Roster() }

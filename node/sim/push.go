@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 )
@@ -56,13 +57,13 @@ func (p *proc) frame(from *node, f meshwire.Frame) {
 		case meshwire.Vector:
 			p.vector(from.peer, s, f)
 		case meshwire.Have:
-			p.confirmed(from.peer, marks(f.Marks))
+			p.confirmed(from.peer, turn.Marks(f.Marks))
 		case meshwire.Need:
 			p.rep.Wanted(p.now, from.peer, replica.Need{Log: f.Log, From: f.From, To: f.To})
 		case meshwire.Presence:
-			p.presence(from.peer, s, f)
+			p.presence(from.peer, s, &f)
 		case meshwire.Roster:
-			p.rosterFrom(from.peer, s, f)
+			p.rosterFrom(from.peer, s, &f)
 		case meshwire.Live:
 			p.hinted(from.peer, f)
 		}
@@ -70,43 +71,14 @@ func (p *proc) frame(from *node, f meshwire.Frame) {
 }
 
 func (p *proc) vector(from protocol.PeerID, s *peerState, f meshwire.Vector) {
-	if s.vector != nil {
-		joined, err := s.vector.Join(f)
-		if err != nil {
-			s.vector = nil
-			return
-		}
-		f = joined
-	}
-	if f.More {
-		s.vector = &f
+	v, whole, err := s.vector.Take(f)
+	if err != nil || !whole {
 		return
 	}
-	s.vector = nil
-	v := replica.Vector{Marks: marks(f.Marks), Of: f.Of}
-	for _, past := range f.Past {
-		v.Past = append(v.Past, replica.Past(past))
-	}
 	p.rep.Compared(p.now, from, v)
-	for _, m := range f.Marks {
+	for _, m := range v.Marks {
 		p.noteReplicated(m.Log)
 	}
-}
-
-func marks(in []meshwire.Mark) []replica.Mark {
-	out := make([]replica.Mark, len(in))
-	for i, m := range in {
-		out[i] = replica.Mark(m)
-	}
-	return out
-}
-
-func markFrames(in []replica.Mark) []meshwire.Mark {
-	out := make([]meshwire.Mark, len(in))
-	for i, m := range in {
-		out[i] = meshwire.Mark(m)
-	}
-	return out
 }
 
 func (p *proc) replicate() {
@@ -115,19 +87,11 @@ func (p *proc) replicate() {
 		if rd.Empty() {
 			break
 		}
-		for _, v := range rd.Vectors {
-			f := meshwire.Vector{Marks: markFrames(v.Vector.Marks), Of: v.Vector.Of}
-			for _, past := range v.Vector.Past {
-				f.Past = append(f.Past, meshwire.Past(past))
-			}
-			p.sendTo(v.Peer, f)
-		}
 		for _, h := range rd.Have {
 			p.n.w.statesOnlyDurable(p.n, h.Marks)
-			p.sendTo(h.Peer, meshwire.Have{Marks: markFrames(h.Marks)})
 		}
-		for _, x := range rd.Need {
-			p.sendTo(x.Peer, meshwire.Need{Log: x.Log, From: x.From, To: x.To})
+		for _, t := range turn.Talk(&rd) {
+			p.sendTo(t.Peer, t.Frame)
 		}
 		for _, r := range rd.Send {
 			p.sendRange(r)
@@ -141,15 +105,10 @@ func (p *proc) replicate() {
 }
 
 func (p *proc) sendRange(r replica.Range) {
-	recs := p.fresh[r.Log]
-	for len(recs) > 0 && recs[0].Seq < r.From {
-		recs = recs[1:]
-	}
-	if len(recs) == 0 || recs[0].Seq != r.From || recs[len(recs)-1].Seq > r.To {
+	recs, ok := turn.Within(p.fresh[r.Log], &r)
+	if !ok {
 		recs, _ = p.n.disk.Range(r.Log, r.From, min(max(r.Bytes, 1), protocol.MeshFrameBytesMax/2))
-	}
-	for len(recs) > 0 && recs[len(recs)-1].Seq > r.To {
-		recs = recs[:len(recs)-1]
+		recs = turn.UpTo(recs, &r)
 	}
 	bytes, last := 0, r.From-1
 	parts, err := meshwire.SplitRecords(recs)
