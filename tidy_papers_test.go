@@ -105,6 +105,7 @@ func TestPinnedModulesStayPinned(t *testing.T) {
 // decoders read what somebody else wrote: a peer, a client, a person's editor, a disk. Each has a fuzz test.
 var decoders = map[string]string{ // decoder → its fuzz test
 	"board/web/markdown.go:markdownWords":         "FuzzMarkdown",
+	"roles/access/rules.go:Parse":                 "FuzzParse",
 	"roles/claim/scope.go:Parse":                  "FuzzParse",
 	"roles/claim/holder.go:NewHolder":             "FuzzNewHolder",
 	"roles/election/kept.go:decodeKept":           "FuzzDecodeKept",

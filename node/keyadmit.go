@@ -11,6 +11,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/access"
 	"github.com/aster-mesh/aster/roles/keys"
 )
 
@@ -129,6 +130,13 @@ func (l *loop) turnAwayInTime(s *socket, agent protocol.AgentID, judged chan str
 // another's mail.
 func (l *loop) identity(s *socket, f *asterism.Frame) (protocol.Role, keys.Key, *protocol.Refusal) {
 	old, known := l.core.Agent(f.AgentID)
+	by := access.Agent
+	if f.MCPProxy {
+		by = access.MCP
+	}
+	if no := s.barred(by); no != nil && (no.Code != protocol.CodeKeyRequired || f.Key == "") {
+		return "", keys.Key{}, no
+	}
 	if no := l.ownClient(f); no != nil {
 		return "", keys.Key{}, no
 	}
@@ -285,6 +293,7 @@ func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past ast
 	s.undecided, s.held = false, nil
 	l.guestCame(f)
 	taken := func(id protocol.AgentID) bool { k, ok := l.core.Agent(id); return ok && len(k.Attached) > 0 }
+	s.proxy = f.MCPProxy
 	s.as = &hub.Attach{
 		Conn: s.id, Agent: f.AgentID, Name: asterism.CleanName(f.AgentName, f.AgentID, taken), Role: role, Client: "ws",
 		AckLayer: f.Can(asterism.CapAckLayer), Tiers: f.Can(asterism.CapTiers), Token: token,

@@ -112,7 +112,7 @@ func (l *loop) endSession(s *socket, k keys.Key, no *protocol.Refusal) {
 	if s.as != nil {
 		r.AgentID = string(s.as.Agent)
 	}
-	l.log.Info("session ended by its key", "code", no.Code, "key", s.key.Fingerprint(), "agent", r.AgentID)
+	l.log.Info("session ended", "code", no.Code, "key", s.key.Fingerprint(), "agent", r.AgentID)
 	s.conn.Send(l.enc.ConnectionRejected(l.now, r))
 	code, reason := closeReason(no.Code)
 	if no.Code == protocol.CodeKeyRevoked && k.Pending > 0 && k.Pending <= l.now.UnixMilli() {

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// operatorsFile is where the board keeps accounts and ended sessions.
+// operatorsFile is a file of the board: accounts and ended sessions, or access lists.
 type operatorsFile string
 
 // Load implements web.Keeper.

@@ -75,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := n.openParts(); err != nil {
+	if err := n.openParts(web.Exposed(board.Addr())); err != nil {
 		return errors.Join(err, board.Close())
 	}
 	if cfg.probe != nil {
@@ -208,7 +208,7 @@ func (n *Node) openBoard() (net.Listener, error) {
 }
 
 // openParts makes the parts that need loop and store.
-func (n *Node) openParts() error {
+func (n *Node) openParts(exposed bool) error {
 	n.mesh.Handle(mesh.Blob, false, n.blobs.serve)
 	n.mesh.Handle(mesh.Tail, false, n.serveTail)
 	if n.role().Inside() {
@@ -226,9 +226,13 @@ func (n *Node) openParts() error {
 	if err != nil {
 		return err
 	}
-	if n.web, err = web.New(web.Config{Backend: n, Token: n.token, SessionKey: key.Seed(), Keeper: operatorsFile(n.home.path("operators.json")), Log: n.log}); err != nil {
+	if n.web, err = web.New(web.Config{
+		Backend: n, Token: n.token, SessionKey: key.Seed(), Keeper: operatorsFile(n.home.path("operators.json")),
+		Access: operatorsFile(n.home.path("access.json")), Exposed: exposed, OnAccess: n.accessChanged, Log: n.log,
+	}); err != nil {
 		return fmt.Errorf("%w. Put a backup of operators.json back, or delete it: then there are no accounts", err)
 	}
+	n.openAccess()
 	n.bridge = bridge.New(bridge.Config{Dir: n.home.path("agents"), Submit: n.submitLine, Unread: n.inboxItems, Log: n.log,
 		Cursor: func(k string) []byte {
 			v, _, err := n.store.Value(k)
@@ -288,6 +292,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("boards", n.abroad.run)
 	add("health", n.sampleHealth)
 	add("state document", n.watchState)
+	add("access lists", n.watchAccess)
 	add("attachments", n.sweeping)
 	add("twins", n.lookForTwins)
 	if n.runner != nil && n.fenced.Load() == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/access"
 	"github.com/aster-mesh/aster/roles/keys"
 )
 
@@ -27,6 +29,7 @@ type socket struct {
 
 	board     bool            // opened by the node's own user or a person's session: a board until it says HELLO
 	hostLocal bool            // both ends are on this machine
+	from      netip.Addr      // the other end
 	until     time.Time       // end of the session that opened it; zero: none did
 	while     context.Context // done when what let it in is over before that; nil: only its connection ends it
 	known     func()          // gives its place among strangers back
@@ -37,10 +40,11 @@ type socket struct {
 	streams asterism.Streams
 
 	// Owned by the loop.
-	sent []sentFrame // deliveries whose reading is not confirmed, in order
-	feed feed        // deliveries that wait for a large one
-	seen bool        // it was given a roster, so it gets the next ones
-	as   *hub.Attach // once it is an agent
+	sent  []sentFrame // deliveries whose reading is not confirmed, in order
+	feed  feed        // deliveries that wait for a large one
+	seen  bool        // it was given a roster, so it gets the next ones
+	as    *hub.Attach // once it is an agent
+	proxy bool        // that agent speaks through a plugin
 
 	undecided bool             // it may be a board or an agent that has not said HELLO yet
 	held      []*link.Prepared // what a board would have been shown meanwhile
@@ -79,7 +83,7 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 			return
 		}
 	}
-	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, known: func() {}}
+	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, from: remoteOf(r), known: func() {}}
 	s.until, _ = r.Context().Deadline() // of a browser's session
 	if opening.Board && r.URL.Query().Get("token") == "" {
 		s.while = who.While
@@ -121,7 +125,10 @@ func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) 
 		}
 		return o, 0
 	}
+	rules := n.web.Access()
 	switch {
+	case who.Standing != web.Nobody && !rules.Allows(access.UI, remoteOf(r)):
+		return o, http.StatusForbidden // a person's credential, from where no person is let in
 	case who.Standing == web.Operator || who.Standing == web.Token:
 		o.Board = true
 	case who.Origin:
@@ -144,6 +151,7 @@ func (s *socket) serve(o asterism.Opening) {
 		_ = s.n.loop.post(s.n.ctx, func() {
 			s.n.loop.sockets[s.id] = s
 			s.n.loop.say(s, first, asterism.History{})
+			s.n.loop.bar(s)
 		})
 		defer time.AfterFunc(s.n.cfg.silentWait, s.tooSilent).Stop()
 	default:
@@ -155,6 +163,9 @@ func (s *socket) serve(o asterism.Opening) {
 			}
 			history.Archived = s.n.loop.archivedStubs()
 			s.n.loop.sockets[s.id] = s
+			if s.n.loop.bar(s) {
+				return
+			}
 			s.n.loop.core.Step(s.n.loop.now, hub.OpenBoard{Conn: s.id})
 			s.n.loop.say(s, first, history)
 			s.undecided = true

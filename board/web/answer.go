@@ -12,6 +12,7 @@ import (
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/access"
 )
 
 const (
@@ -79,6 +80,7 @@ var statusOf = map[string]int{
 	"NO_EXPIRY":                http.StatusConflict,
 	codeInternal:               http.StatusInternalServerError,
 	codeNotReady:               http.StatusServiceUnavailable,
+	access.CodePublic:          http.StatusBadRequest,
 	codeLocked:                 http.StatusTooManyRequests,
 }
 

@@ -27,7 +27,7 @@ func secureHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// guarded runs every check of the table before the route's handler: Host, then Origin and site, the URL, the method,
+// guarded runs every check of the table before the route's handler: the address it comes from, Host, then Origin and site, the URL, the method,
 // the credential, the proof that a change comes from our own page, the body's type and size.
 func (s *Server) guarded(byMethod map[string]route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +37,12 @@ func (s *Server) guarded(byMethod map[string]route) http.Handler {
 			method = http.MethodGet
 		}
 		rt, ok := byMethod[method]
+		r, leave, in := s.doors.enter(r, rt)
+		if !in {
+			s.turnAway(w, r, notFromHere())
+			return
+		}
+		defer leave()
 		if no := s.checkPlace(r, rt); no != nil {
 			s.turnAway(w, r, no)
 			return
@@ -46,7 +52,7 @@ func (s *Server) guarded(byMethod map[string]route) http.Handler {
 			s.turnAway(w, r, protocol.Refuse(codeWrongMethod, "this address does not take %s", "", r.Method))
 			return
 		}
-		who, in, no := s.standing(r)
+		who, held, no := s.standing(r)
 		if rt.fresh && who == Nobody && r.Header.Get("Authorization") == "" {
 			no = nil // a session that is over may be followed by another
 		}
@@ -73,10 +79,10 @@ func (s *Server) guarded(byMethod map[string]route) http.Handler {
 			limit = bodyBytesMax
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
-		if in.while != nil { // a stream does not outlive its session
-			ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), whileKey{}, in.while), in.until.Sub(s.now()))
+		if held.while != nil { // a stream does not outlive its session
+			ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), whileKey{}, held.while), held.until.Sub(s.now()))
 			defer cancel()
-			defer context.AfterFunc(in.while, cancel)()
+			defer context.AfterFunc(held.while, cancel)()
 			r = r.WithContext(ctx)
 		}
 		rt.handle(w, r, who)

@@ -38,6 +38,7 @@ type route struct {
 	landing bool  // a link elsewhere may lead here
 	tokens  bool  // the contract puts tokens into this address: the Backend judges them (wire 6.5)
 	fresh   bool  // an old session does no harm here: it ends with this, or is nothing to do with it
+	agents  bool  // for those who join: an address that any of the access lists lets in may ask
 	once    bool  // has an effect although it is a GET: no HEAD
 }
 
@@ -95,8 +96,8 @@ func (s *Server) table() []route {
 		{method: "GET", path: "/api/whoami", who: anyone, handle: s.whoami, fresh: true},
 		{method: "POST", path: "/api/feedback", who: session, handle: s.feedback},
 
-		{method: "GET", path: "/ws", who: anyone, handle: s.socket, tokens: true},
-		{method: "GET", path: "/join/{kind}", who: anyone, handle: s.join, fresh: true},
+		{method: "GET", path: "/ws", who: anyone, handle: s.socket, tokens: true, agents: true},
+		{method: "GET", path: "/join/{kind}", who: anyone, handle: s.join, fresh: true, agents: true},
 		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true, fresh: true},
 
 		{method: "GET", path: "/{$}", who: session, handle: s.page, locked: true, landing: true},
@@ -113,7 +114,7 @@ func (s *Server) table() []route {
 
 // rows are all routes that there are.
 func (s *Server) rows() []route {
-	return slices.Concat(s.table(), s.officeTable(), s.accountRows(), s.watchedRows(), s.boardTable(), s.openFiles())
+	return slices.Concat(s.table(), s.officeTable(), s.accountRows(), s.watchedRows(), s.accessRows(), s.boardTable(), s.openFiles())
 }
 
 // routes mounts the table. What is not in it is told apart only after the checks of place.
@@ -143,6 +144,11 @@ func (s *Server) guardedUnknown() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secureHeaders(w.Header())
 		no := s.checkPlace(r, route{})
+		if _, leave, in := s.doors.enter(r, route{}); in {
+			leave()
+		} else {
+			no = notFromHere()
+		}
 		if no == nil {
 			no = protocol.Refuse(codeNoRoute, "there is nothing at this address", "")
 		}

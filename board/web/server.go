@@ -23,6 +23,12 @@ type Config struct {
 	SessionKey []byte
 	// Keeper keeps accounts, and which sessions were ended before their time; nil: nothing of that outlives the process.
 	Keeper Keeper
+	// Access keeps which addresses are let in (package access); nil: all private ones, until the process ends.
+	Access Keeper
+	// Exposed says that the board listens for other machines too.
+	Exposed bool
+	// OnAccess is called after a request has changed which addresses are let in. It must not block.
+	OnAccess func()
 	// Now is the clock of links and sessions; nil: time.Now.
 	Now func() time.Time
 	// Log hears of internal errors and, at Debug, of refusals; nil: nobody.
@@ -40,6 +46,9 @@ type Server struct {
 	sessions  sessions
 	links     links
 	operators *operators
+	doors     doors
+	exposed   bool
+	onAccess  func()
 	failures  failures
 	nobodys   password // is compared with where there is no account, so that it takes as long
 	rounds    int      // of hashing a password
@@ -60,6 +69,9 @@ func New(cfg Config) (*Server, error) {
 		tokenHash:   sha256.Sum256([]byte(cfg.Token)),
 		hasToken:    cfg.Token != "",
 		hosts:       map[string]bool{},
+		doors:       doors{keep: cfg.Access, open: map[*passage]struct{}{}},
+		exposed:     cfg.Exposed,
+		onAccess:    cfg.OnAccess,
 		log:         cfg.Log,
 		now:         cfg.Now,
 		assets:      loadAssets(),
