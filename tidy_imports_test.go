@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"node/link":    {"protocol"},
 	"node/mesh":    {"protocol"},
 	"node/replica": {"protocol"},
-	"node/turn":    {"board", "node/hub", "node/journal", "node/replica", "protocol", "protocol/meshwire"},
+	"node/turn":    {"board", "node/hub", "node/journal", "node/replica", "protocol", "protocol/meshwire", "roles/claim", "roles/election", "roles/member"},
 	// Tests alone use it. It holds the cores together as package node does, without a shell.
 	"node/sim": {"board", "node/hub", "node/journal", "node/replica", "node/turn", "protocol", "protocol/meshwire", "roles", "roles/member"},
 	"node": {"board", "board/web", "node/bridge", "node/foreign", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica", "node/turn",

@@ -74,7 +74,7 @@ func (l *loop) fence(by protocol.Start) {
 		protocol.FenceBody{Start: l.n.startID.String(), By: by.String(), Host: hostName(), Home: l.n.home.dir})})
 	l.core.Step(l.now, hub.Fence{Refusal: f.refusal()})
 	l.n.fenced.Store(f)
-	l.office, l.granter = nil, nil // the newer start has the vote, and what goes with the office
+	l.office.Close() // the newer start has the vote, and what goes with the office
 	if err := writeFile(l.n.home.path(fenceFile), f); err != nil {
 		l.log.Error("fence not kept", "err", err)
 	}

@@ -69,8 +69,6 @@ type loop struct {
 	endedState
 	keyState
 	officeState
-	askState
-	claimState
 	membersDirty bool
 	owed         bool      // something was stepped after this turn's commit
 	lookAt       time.Time // when certificates are looked at again
@@ -209,8 +207,7 @@ func (l *loop) run(ctx context.Context) error {
 		if at := l.core.Next(); !at.IsZero() && !l.now.Before(at) {
 			l.core.Step(l.now, hub.Tick{})
 		}
-		l.tickOffice()
-		l.lookAtClaims()
+		l.office.Tick()
 		l.lookAtCertificates()
 		if err := l.finish(); err != nil {
 			return err
@@ -240,7 +237,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt, l.officeDue(), l.claimsDue()} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt, l.office.Due()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}

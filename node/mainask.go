@@ -10,113 +10,11 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
-	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/keys"
-)
-
-// The kinds of meshwire.Claims: questions to main's node, and their answers. The numbers travel.
-const (
-	askHandOver uint8 = 1
-	askAnswer   uint8 = 2
-	askAcquire  uint8 = 3
-	askRenew    uint8 = 4
-	askRelease  uint8 = 5
-	claimQuery  uint8 = 6 // main to a member: what do your agents hold?
-	claimHeld   uint8 = 7
-	claimLost   uint8 = 8 // main to a member: these are another's
 )
 
 // askWait is how long a question to main's node waits for its answer.
 const askWait = 10 * time.Second
-
-// askState is what this node has asked main's node and was not answered yet.
-type askState struct {
-	asking  map[uint64]func(meshwire.Claims)
-	lastAsk uint64
-}
-
-// askMain sends a question to main's node; answer runs in the loop, once, or never if the answer is lost.
-func (l *loop) askMain(f meshwire.Claims, answer func(meshwire.Claims)) (cancel func(), refusal *protocol.Refusal) {
-	main := l.mainPeer()
-	if main == "" || l.peers[main] == nil {
-		return nil, protocol.Refuse(protocol.CodeNotAllowed, "main's node, %s, is not linked", "aster main show says who is main; aster peers, who is linked", dashName(l.n.nameOf(main)))
-	}
-	if l.asking == nil {
-		l.asking = map[uint64]func(meshwire.Claims){}
-	}
-	l.lastAsk++
-	token := l.lastAsk
-	f.Token = token
-	l.asking[token] = answer
-	l.sendTo(main, f)
-	return func() { delete(l.asking, token) }, nil
-}
-
-func dashName(name string) string {
-	if name == "" {
-		return "-"
-	}
-	return name
-}
-
-// askFrom takes a question of another node, or the answer to one of ours.
-func (l *loop) askFrom(from protocol.PeerID, f meshwire.Claims) {
-	if l.n.standingOf(from) != mesh.Inside {
-		return
-	}
-	switch f.Kind {
-	case askAnswer:
-		if answer := l.asking[f.Token]; answer != nil {
-			delete(l.asking, f.Token)
-			answer(f)
-		}
-	case askHandOver:
-		if len(f.Items) != 1 {
-			return
-		}
-		l.answer(from, f.Token, l.handOver(f.Items[0].Agent, f.Items[0].Why))
-	default:
-		l.claimFrom(from, f)
-	}
-}
-
-func (l *loop) answer(to protocol.PeerID, token uint64, r *protocol.Refusal) {
-	f := meshwire.Claims{Kind: askAnswer, Token: token, OK: r == nil}
-	if r != nil {
-		f.Code, f.Reason = r.Code, protocol.CutText(r.Reason, protocol.ShortTextBytesMax)
-	}
-	l.later(func() { l.sendTo(to, f) })
-}
-
-// later runs f when this turn is durable; if it is not, never.
-func (l *loop) later(f func()) {
-	l.after = append(l.after, func(err error) {
-		if err == nil {
-			f()
-		}
-	})
-}
-
-// handOver asks main here to hand over to an agent of any node.
-func (l *loop) handOver(to protocol.AgentID, reason string) *protocol.Refusal {
-	k, ok := l.core.Agent(to)
-	switch {
-	case l.office == nil:
-		return l.noOffice()
-	case !ok:
-		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "aster agents lists them", string(to))
-	case !k.Role.Inside():
-		return protocol.Refuse(protocol.CodeNotAllowed, "%s is of outside: only an agent inside can be main", "", string(k.Agent))
-	case k.Role == protocol.RoleMain:
-		return protocol.Refuse(protocol.CodeNotAllowed, "%s is main already", "", string(k.Agent))
-	}
-	no := l.office.Handoff(l.moment(), k.Home, k.Agent, protocol.CutText(reason, protocol.ShortTextBytesMax))
-	if no == nil && l.roster().Term().Agent == "" { // nobody whom one could ask
-		no = l.office.HandoffReady(l.moment())
-	}
-	l.officeNew = true
-	return no
-}
 
 // Handoff implements web.Office: it returns when main was asked, wherever that is.
 func (n *Node) Handoff(ctx context.Context, req api.HandoffRequest) error {
@@ -124,16 +22,11 @@ func (n *Node) Handoff(ctx context.Context, req api.HandoffRequest) error {
 	defer cancel()
 	answer := make(chan *protocol.Refusal, 1)
 	err := n.loop.call(ctx, func() {
-		l := n.loop
-		if l.mainPeer() == n.home.peer {
-			answer <- l.handOver(req.Agent, req.Reason)
+		if f := n.fenced.Load(); f != nil {
+			answer <- f.refusal()
 			return
 		}
-		_, no := l.askMain(meshwire.Claims{Kind: askHandOver, Items: []meshwire.ClaimItem{{Agent: req.Agent, Why: protocol.CutText(req.Reason, protocol.ShortTextBytesMax)}}},
-			func(f meshwire.Claims) { answer <- refusalOf(f) })
-		if no != nil {
-			answer <- no
-		}
+		n.loop.office.AskHandOver(req.Agent, req.Reason, func(no *protocol.Refusal) { answer <- no })
 	})
 	if err != nil {
 		return err
@@ -152,21 +45,12 @@ func (n *Node) Handoff(ctx context.Context, req api.HandoffRequest) error {
 	}
 }
 
-// refusalOf is what an answer says, nil for yes.
-func refusalOf(f meshwire.Claims) *protocol.Refusal {
-	if f.OK {
-		return nil
-	}
-	return protocol.Refuse(f.Code, "%s", "", f.Reason)
-}
-
 // TakeMain implements web.Office: this node takes the office without an election.
 func (n *Node) TakeMain(ctx context.Context) (out api.TakeResult, err error) {
 	var no *protocol.Refusal
 	err = n.loop.call(ctx, func() {
 		l := n.loop
-		if l.office == nil {
-			no = l.noOffice()
+		if no = l.noOffice(); no != nil {
 			return
 		}
 		var reach []protocol.PeerID
@@ -176,9 +60,7 @@ func (n *Node) TakeMain(ctx context.Context) (out api.TakeResult, err error) {
 			}
 		}
 		out.Twice = l.claims()
-		if no = l.office.Force(l.moment(), reach); no == nil {
-			l.officeNew = true
-		}
+		no = l.office.Force(reach)
 	})
 	if err != nil {
 		return out, err
@@ -201,10 +83,10 @@ func (n *Node) Main(ctx context.Context) (out api.Main, err error) {
 func (l *loop) main() api.Main {
 	m := l.board.Main()
 	m.Here = m.Peer == l.n.home.peer
-	if l.office == nil {
+	if !l.office.Open() {
 		return m
 	}
-	st := l.office.Status(l.moment())
+	st := l.office.Status()
 	m.Ended = st.Ended
 	if st.Main {
 		m.Sure, m.Handing = st.Sure, st.Handing
@@ -231,11 +113,7 @@ func (l *loop) main() api.Main {
 func (l *loop) claims() []api.Claim {
 	out := []api.Claim{}
 	for _, c := range l.board.Claims() {
-		left := int64(0)
-		if l.holder != nil && c.Home == l.n.home.peer {
-			left = l.holder.Left(l.moment(), c.ID).Milliseconds()
-		}
-		out = append(out, api.Claim{Left: left, ID: c.ID, Agent: c.Agent, Home: c.Home, NodeName: l.n.nameOf(c.Home), Scopes: c.Scopes, Why: c.Why,
+		out = append(out, api.Claim{Left: l.office.Left(c.ID).Milliseconds(), ID: c.ID, Agent: c.Agent, Home: c.Home, NodeName: l.n.nameOf(c.Home), Scopes: c.Scopes, Why: c.Why,
 			Since: c.Wall, Term: c.Term.Number, Here: c.Home == l.n.home.peer})
 	}
 	return out
@@ -276,11 +154,10 @@ func (s *socket) mainVerb(f *asterism.Frame, name protocol.Intent) {
 }
 
 func (l *loop) handoffReady() *protocol.Refusal {
-	if l.office == nil {
-		return l.noOffice()
+	if no := l.noOffice(); no != nil {
+		return no
 	}
-	l.officeNew = true
-	return l.office.HandoffReady(l.moment())
+	return l.office.HandOverReady()
 }
 
 // mainChanged tells boards who is main, and the agents whose right to manage keys came or went.
@@ -323,10 +200,13 @@ func (n *Node) Claims(ctx context.Context) (out []api.Claim, err error) {
 	return out, err
 }
 
-// noOffice is why this node has no say in who is main.
+// noOffice is why this node has no say in who is main, nil if it has one.
 func (l *loop) noOffice() *protocol.Refusal {
 	if f := l.n.fenced.Load(); f != nil {
 		return f.refusal()
 	}
-	return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+	if !l.office.Open() {
+		return protocol.Refuse(protocol.CodeNotAllowed, "this node is outside and has no main", "")
+	}
+	return nil
 }

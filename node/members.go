@@ -69,7 +69,7 @@ func (l *loop) membersChanged() {
 	if t := l.roster().Term(); t.Number > 0 {
 		l.core.Step(l.now, hub.Term{TermBody: t})
 	}
-	l.feedOffice()
+	l.office.Feed()
 	l.publishNames()
 	l.peersChanged()
 	l.n.gossipPeers(dial)

@@ -156,9 +156,9 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 	case meshwire.Live:
 		l.liveFrom(from, f)
 	case meshwire.Office:
-		l.officeFrom(from, f)
+		l.office.From(from, &f)
 	case meshwire.Claims:
-		l.askFrom(from, f)
+		l.office.Asked(from, &f)
 	case meshwire.Bye:
 		l.log.Info("peer says goodbye", "peer", from, "reason", f.Reason)
 	}

@@ -143,9 +143,6 @@ func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
 			l.rep.Cut(h.Log, bound)
 		}
 	}
-	if err := l.restoreClaims(); err != nil {
-		return err
-	}
 	return l.restoreOffice()
 }
 
