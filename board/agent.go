@@ -58,6 +58,10 @@ func (s *State) bind(at pos, body protocol.BindBody) {
 	if body.First() != body.Home && (body.Moves == 0 || guests(at.log)) || guests(at.log) && body.Moves > 0 {
 		return // nobody came from elsewhere without a move, and to a member outside nobody comes
 	}
+	if guests(at.log) {
+		s.guest(at.log.Peer).bind(at, body)
+		return
+	}
 	s.claim(at, body, true)
 }
 
@@ -95,10 +99,18 @@ func (s *State) present(at pos, wall int64, body protocol.PresenceBody) {
 	if protocol.CheckAgentID(body.Agent) != nil {
 		return
 	}
-	key := agentKey{protocol.FoldAgentID(body.Agent), at.log.Peer}
-	if old := s.presence[key]; old == nil || old.at.before(at) {
-		body.State = protocol.CutText(body.State, refBytesMax)
-		s.presence[key] = &presence{at, wall, body}
+	body.State = protocol.CutText(body.State, refBytesMax)
+	s.presentAt(&presence{at, wall, body})
+}
+
+func (s *State) presentAt(p *presence) {
+	if guests(p.at.log) {
+		s.guest(p.at.log.Peer).present(p)
+		return
+	}
+	key := agentKey{protocol.FoldAgentID(p.body.Agent), p.at.log.Peer}
+	if old := s.presence[key]; old == nil || old.at.before(p.at) {
+		s.presence[key] = p
 	}
 }
 
@@ -106,12 +118,10 @@ func (s *State) present(at pos, wall int64, body protocol.PresenceBody) {
 func (s *State) names() map[agentKey]protocol.AgentID {
 	var keys []agentKey
 	var all []roles.Bound
-	for id, homes := range s.bindings {
-		for first, b := range homes {
-			if b.inForce() {
-				keys = append(keys, agentKey{id, first})
-				all = append(all, s.boundOf(b))
-			}
+	for key, b := range s.held() {
+		if b.inForce() {
+			keys = append(keys, key)
+			all = append(all, s.boundOf(b))
 		}
 	}
 	out := make(map[agentKey]protocol.AgentID, len(keys))
@@ -122,7 +132,7 @@ func (s *State) names() map[agentKey]protocol.AgentID {
 }
 
 func (s *State) boundOf(b *binding) roles.Bound {
-	bound := roles.Bound{Agent: b.body.Agent, First: b.body.First(), Since: b.body.Since, Guest: b.guest()}
+	bound := roles.Bound{Agent: b.body.Agent, First: b.body.First(), Since: b.body.Since, Guest: b.ofGuest()}
 	if bound.Guest {
 		m, _ := s.roster.Member(bound.First)
 		bound.Admitted = m.Since
@@ -134,7 +144,7 @@ func (s *State) boundOf(b *binding) roles.Bound {
 func (s *State) keeper(id protocol.AgentID) *binding {
 	var held []*binding
 	var all []roles.Bound
-	for _, b := range s.bindings[id] {
+	for _, b := range s.heldOf(id) {
 		if b.inForce() {
 			held = append(held, b)
 			all = append(all, s.boundOf(b))
@@ -151,8 +161,8 @@ func (s *State) keeper(id protocol.AgentID) *binding {
 // inForce says whether a binding is not withdrawn.
 func (b *binding) inForce() bool { return !b.body.Forgotten && b.body.RenamedTo == "" }
 
-// guest says whether a member outside wrote the binding: it has its own scope alone to write in.
-func (b *binding) guest() bool { return guests(b.at.log) }
+// ofGuest says whether a member outside wrote the binding: it has its own scope alone to write in.
+func (b *binding) ofGuest() bool { return guests(b.at.log) }
 
 func guests(log protocol.LogID) bool {
 	p, out := log.Scope.Outsider()
@@ -169,12 +179,12 @@ func (s *State) Agents() []Agent {
 	term := s.roster.Term()
 	out := make([]Agent, 0, len(names))
 	for key, name := range names {
-		held := s.bindings[key.Agent][key.Home]
+		held := s.holds(key)
 		b := held.body
 		a := Agent{
 			ID: name, Bound: b.Agent, Name: b.Name, Home: b.Home, NodeName: nodes[b.Home].Name, Client: b.Client,
 			Since: b.Since, Was: b.Was, Role: protocol.RoleLocal, State: protocol.StateUnknown,
-			First: b.First(), Moves: b.Moves, Forced: b.Forced, Homes: slices.Clone(held.homes), At: held.at.at, Guest: held.guest(),
+			First: b.First(), Moves: b.Moves, Forced: b.Forced, Homes: slices.Clone(held.homes), At: held.at.at, Guest: held.ofGuest(),
 		}
 		if m := s.moves[key]; m != nil {
 			body := m.body
@@ -188,7 +198,7 @@ func (s *State) Agents() []Agent {
 		if node, ok := nodes[b.Home]; ok {
 			a.Role = roles.Speaking(node.Role, a.Role)
 		}
-		if p := s.presence[agentKey{key.Agent, b.Home}]; p != nil {
+		if p := s.presenceOf(agentKey{key.Agent, b.Home}); p != nil {
 			a.State, a.StateAt = protocol.AgentState(p.body.State), p.wall
 		}
 		out = append(out, a)
@@ -201,21 +211,17 @@ func (s *State) Agents() []Agent {
 
 // Former is a name that its agent gave up for another.
 type Former struct {
-	Bind protocol.BindBody
-	At   protocol.HLC // of the record that said so
+	Bind  protocol.BindBody
+	At    protocol.HLC // of the record that said so
+	Guest bool         // a member outside wrote it
 }
 
 // Former lists the names given up that no agent bears now, by name, then home.
 func (s *State) Former() []Former {
 	var out []Former
-	for id, homes := range s.bindings {
-		if s.keeper(id) != nil {
-			continue
-		}
-		for _, b := range homes {
-			if b.body.RenamedTo != "" {
-				out = append(out, Former{b.body, b.at.at})
-			}
+	for key, b := range s.held() {
+		if b.body.RenamedTo != "" && s.keeper(key.Agent) == nil {
+			out = append(out, Former{b.body, b.at.at, b.ofGuest()})
 		}
 	}
 	slices.SortFunc(out, func(a, b Former) int {
@@ -227,11 +233,9 @@ func (s *State) Former() []Former {
 // Withdrawn lists the bindings that their agents' homes took back, by id, then first home.
 func (s *State) Withdrawn() []Former {
 	var out []Former
-	for _, homes := range s.bindings {
-		for _, b := range homes {
-			if !b.inForce() {
-				out = append(out, Former{b.body, b.at.at})
-			}
+	for _, b := range s.held() {
+		if !b.inForce() {
+			out = append(out, Former{b.body, b.at.at, b.ofGuest()})
 		}
 	}
 	slices.SortFunc(out, func(a, b Former) int {
@@ -247,7 +251,7 @@ func (s *State) Owner(id protocol.AgentID) (protocol.PeerID, bool) {
 	}
 	for key, name := range s.names() { // an id that a clash made
 		if protocol.FoldAgentID(name) == protocol.FoldAgentID(id) {
-			return s.bindings[key.Agent][key.Home].body.Home, true
+			return s.holds(key).body.Home, true
 		}
 	}
 	return "", false

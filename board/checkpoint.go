@@ -134,6 +134,10 @@ func decodeImage(body []byte, kept int) (*State, error) {
 
 func (s *State) restoreAgents(img *image) {
 	for _, b := range img.Bindings {
+		if guests(b.At.log) {
+			s.guest(b.At.log.Peer).bind(b.At, b.Body)
+			continue
+		}
 		key := protocol.FoldAgentID(b.Body.Agent)
 		if s.bindings[key] == nil {
 			s.bindings[key] = map[protocol.PeerID]*binding{}
@@ -148,8 +152,7 @@ func (s *State) restoreAgents(img *image) {
 		s.moves[agentKey{protocol.FoldAgentID(m.Body.Agent), m.Body.Origin}] = &moved{m.At, m.Body}
 	}
 	for _, p := range img.Presence {
-		key := agentKey{protocol.FoldAgentID(p.Body.Agent), p.At.log.Peer}
-		s.presence[key] = &presence{p.At, p.Wall, p.Body}
+		s.presentAt(&presence{p.At, p.Wall, p.Body})
 	}
 	for i := range img.Declarations {
 		d := img.Declarations[i].Declaration

@@ -20,8 +20,7 @@ func (s *State) claim(at pos, body protocol.BindBody, settled bool) {
 	if s.bindings[key.Agent] == nil {
 		s.bindings[key.Agent] = map[protocol.PeerID]*binding{}
 	}
-	body.Name = protocol.CutText(body.Name, 4*protocol.AgentNameRunesMax)
-	body.Client = protocol.CutText(body.Client, refBytesMax)
+	body = shortened(body)
 	b := s.bindings[key.Agent][key.Home]
 	switch says := roles.ClaimOf(&body); {
 	case b == nil:
@@ -42,6 +41,12 @@ func (s *State) claim(at pos, body protocol.BindBody, settled bool) {
 	if m := s.moves[key]; m != nil && (b.settled || roles.ClaimOf(&b.body) != claimOf(&m.body)) {
 		delete(s.moves, key)
 	}
+}
+
+func shortened(body protocol.BindBody) protocol.BindBody {
+	body.Name = protocol.CutText(body.Name, 4*protocol.AgentNameRunesMax)
+	body.Client = protocol.CutText(body.Client, refBytesMax)
+	return body
 }
 
 func claimOf(m *protocol.MoveBody) roles.Claim {

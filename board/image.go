@@ -126,6 +126,14 @@ func (s *State) image() image {
 			img.Bindings = append(img.Bindings, one)
 		}
 	}
+	for _, g := range s.guests {
+		for _, b := range g.bindings {
+			img.Bindings = append(img.Bindings, bindingImage{b.at, b.body, b.settled, nil})
+		}
+		for _, p := range g.presence {
+			img.Presence = append(img.Presence, presenceImage{p.at, p.wall, p.body})
+		}
+	}
 	for _, m := range s.moves {
 		img.Moves = append(img.Moves, movedImage{m.at, m.body})
 	}

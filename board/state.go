@@ -35,6 +35,7 @@ type State struct {
 	intents map[protocol.Intent]uint64
 
 	bindings     map[protocol.AgentID]map[protocol.PeerID]*binding // by folded id, then first home
+	guests       map[protocol.PeerID]*guest                        // what members outside say of their agents
 	moves        map[agentKey]*moved                               // by first home: not taken up yet
 	presence     map[agentKey]*presence
 	declarations map[declarationKey]*Declaration
@@ -76,6 +77,7 @@ func newState(roster *member.Roster, kept int) *State {
 		kinds:        map[protocol.Kind]uint64{},
 		intents:      map[protocol.Intent]uint64{},
 		bindings:     map[protocol.AgentID]map[protocol.PeerID]*binding{},
+		guests:       map[protocol.PeerID]*guest{},
 		moves:        map[agentKey]*moved{},
 		presence:     map[agentKey]*presence{},
 		declarations: map[declarationKey]*Declaration{},

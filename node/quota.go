@@ -28,10 +28,23 @@ func (n *Node) affords(author protocol.PeerID, bytes int64) bool {
 	return have+bytes <= outsideBytesMax
 }
 
+// What every node keeps of a log, and of a name in one, for good: so much of a share goes for each, however few bytes they
+// are. It leaves a member outside some 7,000 starts, or 100,000 names.
+const (
+	logCosts  = 64 << 10
+	nameCosts = 4 << 10
+)
+
 // weigh is what records and their attachments take.
 func weigh(recs []protocol.Record, envs []*protocol.Envelope) (bytes int64) {
 	for i := range recs {
 		bytes += int64(turn.RecordBytes(&recs[i]))
+		if recs[i].Seq == 1 {
+			bytes += logCosts
+		}
+		if k := recs[i].Kind; k == protocol.KindBind || k == protocol.KindPresence {
+			bytes += nameCosts
+		}
 		if envs[i] == nil {
 			continue
 		}

@@ -37,8 +37,12 @@ const (
 	// AgentsMax is how many agents a mesh lists; 2,000 on one node are measured.
 	AgentsMax = 10_000
 
-	// GuestAgentsMax is how many of them one member outside may add: AgentList goes to everybody, whole.
+	// GuestAgentsMax is how many agents a member outside may have: AgentList goes to everybody, whole. Its own node refuses one
+	// more.
 	GuestAgentsMax = 256
+	// GuestNamesMax is how many names of it every node remembers, those that were given back too, whatever its program does: of
+	// more the ones that it spoke of longest ago give way.
+	GuestNamesMax = 2 * GuestAgentsMax
 
 	// InboxItemsMax is how many unread messages an inbox holds; one more is refused to its sender, nothing is dropped.
 	InboxItemsMax = 1_000

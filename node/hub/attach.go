@@ -31,6 +31,10 @@ func (c *Core) attach(now time.Time, in Attach) {
 		return
 	}
 	if a == nil || a.hearsay {
+		if r := c.mayBind(); r != nil {
+			c.tell(Told{Token: in.Token, Refusal: r})
+			return
+		}
 		a = c.bindHere(now, in.Agent, in.Name, in.Role, in.Client)
 	}
 	if socket(in.Client) {
@@ -124,20 +128,6 @@ func (c *Core) guest(p protocol.PeerID) bool {
 	return ok && !m.Inside
 }
 
-// crowded says whether another node is a member outside with as many agents here as it may have.
-func (c *Core) crowded(p protocol.PeerID) bool {
-	if p == c.self || !c.guest(p) {
-		return false
-	}
-	n := 0
-	for _, a := range c.agents {
-		if a.bind.Home == p {
-			n++
-		}
-	}
-	return n >= protocol.GuestAgentsMax
-}
-
 // fromOutside notes a member outside whose own record is still on its way: nobody else writes in its scope of itself.
 func (c *Core) fromOutside(p protocol.PeerID) {
 	if _, known := c.members[p]; !known {
@@ -157,6 +147,10 @@ func (c *Core) declare(now time.Time, in Declare) {
 	}
 	a := c.find(in.Agent)
 	if a == nil || a.hearsay {
+		if r := c.mayBind(); r != nil {
+			c.tell(Told{Token: in.Token, Refusal: r})
+			return
+		}
 		a = c.bindHere(now, in.Agent, "", protocol.RoleLocal, in.Client)
 	}
 	a.wakes = in.Wakes
@@ -194,7 +188,8 @@ func (c *Core) forget(now time.Time, in Forget) {
 		c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)
 	}
 	c.author.forget(a.bind.Agent)
-	c.end(now, a, gone, c.author.clock.Last())
+	c.end(now, a, gone, c.author.clock.Last(), a.guest)
+	c.yield(now, c.self)
 	c.changed()
 	c.tell(Told{Token: in.Token})
 }

@@ -16,7 +16,7 @@ type Core struct {
 
 	agents   map[protocol.AgentID]*agent // by folded id, as it is called
 	bound    map[identity]*agent         // those whose binding is known
-	ended    map[identity]word           // bindings taken back
+	ended    map[identity]ending         // bindings taken back
 	arrivals map[identity]bool           // agents that moved here and whose mail is yet to be taken over
 	came     map[identity]bool           // agents of this node that lived on another before
 	former   map[protocol.AgentID]Former // by folded id; names given up for others
@@ -59,6 +59,7 @@ type agent struct {
 	word      word              // that holds
 	homes     []protocol.PeerID // all that it had
 	guest     bool              // a member outside bound it
+	inner     bool              // that has also said it as a member inside
 	hearsay   bool              // known by a peer's word only, no binding seen yet
 	remote    *Presence
 	elsewhere *Presence          // what a node says that is not known as its home: it may be about to
@@ -158,7 +159,7 @@ func New(b Boot) *Core {
 		term:     b.Term,
 		agents:   map[protocol.AgentID]*agent{},
 		bound:    map[identity]*agent{},
-		ended:    map[identity]word{},
+		ended:    map[identity]ending{},
 		arrivals: map[identity]bool{},
 		came:     map[identity]bool{},
 		former:   map[protocol.AgentID]Former{},
@@ -188,7 +189,7 @@ func New(b Boot) *Core {
 		c.former[protocol.FoldAgentID(f.Bind.Agent)] = f
 	}
 	for _, f := range b.Ended {
-		c.ended[identityOf(&f.Bind)] = wordOf(&f.Bind, f.At)
+		c.ended[identityOf(&f.Bind)] = ending{wordOf(&f.Bind, f.At), f.Guest}
 	}
 	for _, a := range b.Agents {
 		c.bootAgent(a)

@@ -25,6 +25,12 @@ type word struct {
 	at    protocol.HLC
 }
 
+// ending is the word that took a binding back; a member outside said it if guest.
+type ending struct {
+	word
+	guest bool
+}
+
 func wordOf(b *protocol.BindBody, at protocol.HLC) word { return word{roles.ClaimOf(b), at} }
 
 func (w word) before(o word) bool {
@@ -53,6 +59,7 @@ func (c *Core) heard(now time.Time, bind protocol.BindBody, at protocol.HLC, gue
 	a := c.bound[id]
 	if a != nil {
 		a.dwelt(bind.Home)
+		a.inner = a.inner || !guest
 		if (bind.Forgotten || bind.RenamedTo != "") && c.serves(a) {
 			c.receipts.flush(c, now) // what it owes it says under its binding, which is a newer word than this
 		}
@@ -68,16 +75,15 @@ func (c *Core) heard(now time.Time, bind protocol.BindBody, at protocol.HLC, gue
 		if a != nil && c.serves(a) {
 			c.leave(now, a, bind.Home)
 		}
-		c.end(now, a, bind, at)
+		c.end(now, a, bind, at, guest)
+		c.yield(now, bind.Home)
 		return
 	}
 	if a == nil {
-		if cur := c.agents[id.id]; (cur == nil || cur.bind.Home != bind.Home) && c.crowded(bind.Home) {
-			return
-		}
-		a = &agent{state: protocol.StateUnknown, client: bind.Client, guest: guest}
+		a = &agent{state: protocol.StateUnknown, client: bind.Client, guest: guest, inner: !guest}
 		c.bind(now, a, bind)
 		a.word = says
+		c.yield(now, bind.Home)
 		return
 	}
 	a.guest = guest
@@ -142,6 +148,7 @@ func (c *Core) bindNew(now time.Time, bind protocol.BindBody) *agent {
 	a := &agent{client: bind.Client, guest: !c.inside()}
 	c.author.forget(bind.Agent) // another was called so
 	c.bind(now, a, bind)
+	c.yield(now, c.self)
 	return a
 }
 
@@ -154,11 +161,11 @@ func (c *Core) unbind(a *agent) {
 }
 
 // end lets a withdrawn binding count no more. a is nil when it was not known.
-func (c *Core) end(now time.Time, a *agent, bind protocol.BindBody, at protocol.HLC) {
+func (c *Core) end(now time.Time, a *agent, bind protocol.BindBody, at protocol.HLC, guest bool) {
 	id := identityOf(&bind)
-	c.ended[id] = wordOf(&bind, at)
+	c.ended[id] = ending{wordOf(&bind, at), guest}
 	if bind.RenamedTo != "" {
-		c.former[id.id] = Former{bind, at}
+		c.former[id.id] = Former{bind, at, guest}
 	}
 	if a != nil {
 		c.unbind(a)

@@ -21,8 +21,9 @@ type InboxRename struct{ From, To protocol.AgentID }
 
 // Former is a name that its agent gave up for another.
 type Former struct {
-	Bind protocol.BindBody // with RenamedTo
-	At   protocol.HLC      // of the record that said so
+	Bind  protocol.BindBody // with RenamedTo
+	At    protocol.HLC      // of the record that said so
+	Guest bool              // a member outside wrote it
 }
 
 // renamesMax bounds how far a chain of renames is followed.
@@ -162,8 +163,9 @@ func (c *Core) rename(now time.Time, in Rename) {
 		c.author.add(&c.ready, now, scope, protocol.KindBind, protocol.EncodeBody(gone), nil)
 	}
 	c.author.forget(old.Agent)
-	c.ended[identityOf(&gone)] = wordOf(&gone, c.author.clock.Last())
-	c.former[protocol.FoldAgentID(old.Agent)] = Former{gone, c.author.clock.Last()}
+	c.ended[identityOf(&gone)] = ending{wordOf(&gone, c.author.clock.Last()), a.guest}
+	c.former[protocol.FoldAgentID(old.Agent)] = Former{gone, c.author.clock.Last(), a.guest}
+	c.yield(now, c.self)
 	for t, key := range c.waits {
 		if key == protocol.FoldAgentID(old.Agent) {
 			c.waits[t] = protocol.FoldAgentID(in.To)
@@ -263,7 +265,7 @@ func (c *Core) forgetFormer(now time.Time, id protocol.AgentID) bool {
 	gone := f.Bind
 	gone.RenamedTo, gone.Forgotten = "", true
 	c.author.add(&c.ready, now, c.scopeTo(""), protocol.KindBind, protocol.EncodeBody(gone), nil)
-	c.ended[identityOf(&gone)] = wordOf(&gone, c.author.clock.Last())
+	c.ended[identityOf(&gone)] = ending{wordOf(&gone, c.author.clock.Last()), f.Guest}
 	delete(c.former, key)
 	return true
 }

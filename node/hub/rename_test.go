@@ -47,7 +47,7 @@ func (s *stage) renamed(w []string) {
 // remember puts into a boot what the board's fold would.
 func (s *stage) remember(b *Boot) {
 	for id, w := range s.core.ended {
-		b.Ended = append(b.Ended, Former{protocol.BindBody{Agent: id.id, Home: w.claim.Home, Origin: id.first, Moves: w.claim.Moves, Forced: w.claim.Forced}, w.at})
+		b.Ended = append(b.Ended, Former{protocol.BindBody{Agent: id.id, Home: w.claim.Home, Origin: id.first, Moves: w.claim.Moves, Forced: w.claim.Forced}, w.at, w.guest})
 	}
 	for _, f := range s.core.former {
 		b.Former = append(b.Former, f)

@@ -173,6 +173,9 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		if r := c.Elsewhere(env.From); r != nil {
 			return r
 		}
+		if r := c.mayBind(); r != nil {
+			return r
+		}
 	}
 	if selection(env.Intent) {
 		if r := c.admitSelection(env); r != nil {
