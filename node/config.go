@@ -25,6 +25,8 @@ type Config struct {
 	Access AccessConfig
 	Store  StoreConfig
 
+	Deadlock DeadlockConfig
+
 	// Keeper is the argv that runs the worker's keeper; empty: this program with the argument keeper.
 	Keeper []string
 	// BoardListener, when set, is used instead of opening Board (socket activation, ListenBeside, tests).
@@ -58,4 +60,10 @@ type AccessConfig struct {
 // StoreConfig is [store].
 type StoreConfig struct {
 	BytesMax int64 `toml:"bytes_max"` // of the home; new writes are refused above it; default 8 GiB
+}
+
+// DeadlockConfig is [deadlock].
+type DeadlockConfig struct {
+	Detect bool          `toml:"detect"` // boards hear of agents that wait for each other's answers
+	After  time.Duration `toml:"-"`      // of `after = "2m"`: once they have waited so long; default 2 min
 }

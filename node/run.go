@@ -97,6 +97,9 @@ func (c *Config) fill() {
 	if c.silentWait == 0 {
 		c.silentWait = silentWait
 	}
+	if c.Deadlock.After <= 0 {
+		c.Deadlock.After = deadlockAfter
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -222,17 +225,9 @@ func (n *Node) openParts(exposed bool) error {
 		n.gossip = g
 		n.mesh.Handle(mesh.Gossip, true, func(p protocol.PeerID, s mesh.Stream) { g.Serve(p, s) })
 	}
-	key, err := keyFile(n.home.path("session.key"), true)
-	if err != nil {
+	if err := n.openWeb(exposed); err != nil {
 		return err
 	}
-	if n.web, err = web.New(web.Config{
-		Backend: n, Token: n.token, SessionKey: key.Seed(), Keeper: operatorsFile(n.home.path("operators.json")),
-		Access: operatorsFile(n.home.path("access.json")), Exposed: exposed, OnAccess: n.accessChanged, Log: n.log,
-	}); err != nil {
-		return fmt.Errorf("%w. Put a backup of operators.json back, or delete it: then there are no accounts", err)
-	}
-	n.openAccess()
 	n.bridge = bridge.New(bridge.Config{Dir: n.home.path("agents"), Submit: n.submitLine, Unread: n.inboxItems, Log: n.log,
 		Cursor: func(k string) []byte {
 			v, _, err := n.store.Value(k)
@@ -294,6 +289,9 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("state document", n.watchState)
 	add("access lists", n.watchAccess)
 	add("attachments", n.sweeping)
+	if n.cfg.Deadlock.Detect {
+		add("deadlock", n.watchDeadlocks)
+	}
 	add("twins", n.lookForTwins)
 	if n.runner != nil && n.fenced.Load() == nil {
 		if err := n.startRunner(); err != nil {

@@ -75,6 +75,28 @@ var settings = []setting{
 		},
 		func(c *node.Config) any { return c.Access.Keyless },
 	},
+	{
+		"deadlock.detect", "ASTER_DEADLOCK_DETECT", "", "",
+		func(c *node.Config, s string) (err error) {
+			if c.Deadlock.Detect, err = strconv.ParseBool(s); err != nil {
+				return errors.New("is true or false")
+			}
+			return nil
+		},
+		func(c *node.Config) any { return c.Deadlock.Detect },
+	},
+	{
+		"deadlock.after", "ASTER_DEADLOCK_AFTER", "", "",
+		func(c *node.Config, s string) error {
+			d, err := time.ParseDuration(s)
+			if err != nil || d < time.Second {
+				return errors.New(`is a duration from "1s"`)
+			}
+			c.Deadlock.After = d
+			return nil
+		},
+		func(c *node.Config) any { return durationText(c.Deadlock.After) },
+	},
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
 }
 
@@ -160,6 +182,8 @@ func defaults(home string) node.Config {
 		Worker: node.WorkerConfig{Slots: 1, Wall: 30 * time.Minute, OutputBytes: 64 << 20},
 		Access: node.AccessConfig{Keyless: true},
 		Store:  node.StoreConfig{BytesMax: 8 << 30},
+
+		Deadlock: node.DeadlockConfig{After: 2 * time.Minute},
 	}
 }
 
@@ -223,6 +247,10 @@ type fileShape struct {
 	Access struct {
 		Keyless *bool `toml:"keyless"`
 	} `toml:"access"`
+	Deadlock struct {
+		Detect *bool   `toml:"detect"`
+		After  *string `toml:"after"`
+	} `toml:"deadlock"`
 	Store struct {
 		BytesMax *int64 `toml:"bytes_max"`
 	} `toml:"store"`
@@ -255,6 +283,8 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "worker.output_bytes", f.Worker.OutputBytes)
 	put(out, "worker.tokens", f.Worker.Tokens)
 	put(out, "access.keyless", f.Access.Keyless)
+	put(out, "deadlock.detect", f.Deadlock.Detect)
+	put(out, "deadlock.after", f.Deadlock.After)
 	put(out, "store.bytes_max", f.Store.BytesMax)
 	return out, nil
 }
