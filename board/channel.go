@@ -36,6 +36,14 @@ func (c *Channel) Hides(at protocol.HLC, log protocol.LogID, seq uint64) (delete
 	return c.Deleted != nil && p.before(*c.Deleted), c.Archived() && p.before(*c.Put)
 }
 
+// Since is the hybrid time of the deletion that counts, or 0: what was logged before it is shown to nobody.
+func (c *Channel) Since() protocol.HLC {
+	if c == nil || c.Deleted == nil {
+		return 0
+	}
+	return c.Deleted.at
+}
+
 // Of is the steps on the channel of that name, in any spelling, or nil.
 func (c Channels) Of(key string) *Channel {
 	if len(c) == 0 {

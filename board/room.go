@@ -1,8 +1,10 @@
 package board
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -56,4 +58,24 @@ func (s *State) HasRoom(channel string) bool {
 // RoomHas says whether an agent is in an open room.
 func (s *State) RoomHas(id protocol.RoomID, agent protocol.AgentID) bool {
 	return s.rooms[id].In(agent)
+}
+
+// RoomWords is what a room remembers of its talk, for who shows a channel without its words.
+type RoomWords struct {
+	Channel string
+	Count   int   // of the newest that it remembers
+	Last    int64 // author's clock, ms
+}
+
+// RoomWords lists the open rooms in which something was said, the one that was used last first.
+func (s *State) RoomWords() (out []RoomWords) {
+	for id, r := range s.rooms {
+		if n := len(r.Lines); r.Open() && n > 0 {
+			out = append(out, RoomWords{protocol.RoomChannel + string(id), n, r.Lines[n-1].Wall})
+		}
+	}
+	slices.SortFunc(out, func(a, b RoomWords) int {
+		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Channel, b.Channel))
+	})
+	return out
 }

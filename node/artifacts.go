@@ -27,14 +27,8 @@ var artifactVerbs = map[protocol.Intent]func(*socket, *asterism.Frame) (protocol
 // artifact answers whoever asked. It waits until the answer is on its way, so that a flood of questions stays outside.
 func (s *socket) artifact(f *asterism.Frame, name protocol.Intent) {
 	reply, value, err := artifactVerbs[name](s, f)
-	var no *protocol.Refusal
-	switch {
-	case errors.As(err, &no):
-		s.refuse(f, no)
-		return
-	case err != nil:
-		s.n.log.Error("attachment not served", "verb", name, "err", err)
-		s.refuse(f, protocol.Refuse(protocol.CodeDiskFull, "the attachment could not be kept or read", "try again later"))
+	if err != nil {
+		s.unable(f, err, protocol.CodeDiskFull, "the attachment could not be kept or read")
 		return
 	}
 	to, body, l := s.session.Sender().ID, protocol.EncodeBody(value), s.n.loop

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/hub"
@@ -28,8 +29,7 @@ func (s *socket) channelVerb(f *asterism.Frame, name protocol.Intent) {
 	}
 	found, err := s.n.channelMessages(key, 1000)
 	if err != nil {
-		s.n.log.Error("channel not readable", "err", err)
-		s.refuse(f, protocol.Refuse(protocol.CodeBadFrame, "the channel could not be read", "ask again"))
+		s.unable(f, err, protocol.CodeBadFrame, "the channel could not be read")
 		return
 	}
 	l := s.n.loop
@@ -209,7 +209,7 @@ func (n *Node) undeleted(id string) (journal.Message, error) {
 // channelMessages reads the newest messages of a channel that nobody deleted, newest first, at most limit of them.
 func (n *Node) channelMessages(key string, limit int) ([]journal.Message, error) {
 	q := journal.Query{Limit: 1000, Newest: true}
-	if len(key) < len(protocol.RoomChannel) || key[:len(protocol.RoomChannel)] != protocol.RoomChannel {
+	if key != protocol.NoChannel && !strings.HasPrefix(key, protocol.RoomChannel) {
 		q.Agent = protocol.AgentID(key)
 	}
 	var out []journal.Message

@@ -72,8 +72,7 @@ func (s *socket) channelHistory(f *asterism.Frame, sender asterism.Sender) {
 	as := s.n.hidden()
 	page, err := s.channelPage(v.ChannelKey, v.BeforeTs, v.Limit, sender)
 	if err != nil {
-		s.n.log.Error("channel not readable", "err", err)
-		s.refuse(f, protocol.Refuse(protocol.CodeBadFrame, "the channel could not be read", "ask again"))
+		s.unable(f, err, protocol.CodeBadFrame, "the channel could not be read")
 		return
 	}
 	l := s.n.loop

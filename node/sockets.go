@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -157,6 +156,7 @@ func (s *socket) serve(o asterism.Opening) {
 	default:
 		as := s.n.hidden()
 		history := s.n.history("")
+		history.Cold = s.n.cold(history.Channels)
 		_ = s.n.loop.post(s.n.ctx, func() {
 			if s.n.hidden() != as { // somebody deleted meanwhile
 				history = s.n.history("")
@@ -309,12 +309,8 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 		s.refuse(f, no)
 		return
 	}
-	if err := s.prepare(&env); errors.As(err, &no) {
-		s.refuse(f, no)
-		return
-	} else if err != nil {
-		s.n.log.Error("large value not kept", "err", err)
-		s.refuse(f, protocol.Refuse(protocol.CodeDiskFull, "the value could not be stored", "send it again later"))
+	if err := s.prepare(&env); err != nil {
+		s.unable(f, err, protocol.CodeDiskFull, "the value could not be stored")
 		return
 	}
 	l := s.n.loop

@@ -3,6 +3,10 @@ package protocol
 // RoomChannel begins the names of rooms' channels.
 const RoomChannel = "room:"
 
+// NoChannel is the channel of what nobody in particular was told by nobody in particular: a person's word while there was
+// no main.
+const NoChannel = "_"
+
 // ChannelKey names the channel in which e stands (wire 5.4): a room's, else its sender's; a person's words stand in that of
 // whom they were said to.
 func (e *Envelope) ChannelKey() string {
@@ -14,7 +18,7 @@ func (e *Envelope) ChannelKey() string {
 	case e.To != "":
 		return string(e.To)
 	}
-	return "_"
+	return NoChannel
 }
 
 // FoldChannel is what two spellings of one channel have in common.
