@@ -24,6 +24,7 @@ type Config struct {
 	Worker WorkerConfig
 	Access AccessConfig
 	Store  StoreConfig
+	Limits LimitsConfig
 
 	Deadlock DeadlockConfig
 
@@ -55,6 +56,14 @@ type WorkerConfig struct {
 // AccessConfig is [access].
 type AccessConfig struct {
 	Keyless bool `toml:"keyless"` // the node's own user needs no key on loopback; default true
+}
+
+// LimitsConfig is [limits]: how fast messages may enter here. Zeros are the defaults of protocol/limits.go.
+type LimitsConfig struct {
+	SenderPerSecond int64 `toml:"sender_per_second"` // messages of one sender, for long
+	SenderBurst     int64 `toml:"sender_burst"`      // and at once
+	PairPerSecond   int64 `toml:"pair_per_second"`   // messages of one sender to one recipient, for long
+	PairBurst       int64 `toml:"pair_burst"`        // and at once
 }
 
 // StoreConfig is [store].

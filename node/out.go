@@ -59,6 +59,10 @@ func (l *loop) out(o hub.Out) {
 		l.roomAcked(o)
 	case hub.MainChanged:
 		l.mainChanged(o)
+	case hub.Storm:
+		l.storm(o)
+	case hub.StormOver:
+		l.n.warnings.clear(stormKey(o.A, o.B))
 	}
 }
 

@@ -172,7 +172,7 @@ func (l *loop) foundingRecords() {
 // boot is what the hub starts from.
 func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 	b := hub.Boot{Self: n.home.peer, Start: n.startID, Clock: clock, Members: map[protocol.PeerID]hub.Member{}, Term: st.Roster().Term(), Unread: map[protocol.AgentID][]hub.Letter{},
-		Presence: map[protocol.AgentID]hub.Noted{}, Now: n.loop.now}
+		Presence: map[protocol.AgentID]hub.Noted{}, Now: n.loop.now, Limits: hub.Limits(n.cfg.Limits)}
 	for p, m := range n.loop.known() {
 		b.Members[p] = hub.Member{Name: m.Name, Role: m.Role, Inside: m.Inside, Gone: m.Revoked, Admitted: m.Since}
 	}

@@ -120,7 +120,7 @@ func (v *visit) take(m *foreign.Message) {
 			switch {
 			case t.Refusal == nil:
 				v.acknowledge(m)
-			case t.Refusal.Code != protocol.CodeInboxFull && t.Refusal.Code != protocol.CodeDiskFull:
+			case t.Refusal.Code != protocol.CodeInboxFull && t.Refusal.Code != protocol.CodeDiskFull && t.Refusal.Code != protocol.CodeRate:
 				v.refuse(m, t.Refusal)
 			}
 		})

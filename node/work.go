@@ -341,7 +341,7 @@ func (r *runner) say(ctx context.Context, to protocol.AgentID, re, id protocol.M
 		return nil // the same attempt's final report is in the log already
 	case protocol.CodeFenced:
 		return err // the next start of this home tells it
-	case protocol.CodeInboxFull, protocol.CodeDiskFull:
+	case protocol.CodeInboxFull, protocol.CodeDiskFull, protocol.CodeRate:
 		r.n.later(5*time.Second, func() { notify(r.wake) })
 		return err
 	}

@@ -44,6 +44,22 @@ const (
 	// more the ones that it spoke of longest ago give way.
 	GuestNamesMax = 2 * GuestAgentsMax
 
+	// SenderPerSecond and PairPerSecond are how many messages one sender, and one to the same recipient, may say for long; the
+	// bursts what either may say at once. One counts for each 64 KiB begun. A node takes some 10,000 a second in all, an agent
+	// that thinks says a few a minute: who is refused is a program that has run away. Config may say otherwise.
+	SenderPerSecond = 1_000
+	SenderBurst     = 10_000
+	PairPerSecond   = 500
+	PairBurst       = 5_000
+	// StormTurns is how often two agents may answer each other before a person is told and waking them is spaced out: by
+	// StormSpace, then twice that after StormStep more turns, and so on up to StormSpaceMax. A person's word to either, or
+	// StormOver without a word between them, begins anew. An echo between two agents ran for ten hours and 398 messages (U46).
+	StormTurns    = 60
+	StormStep     = 10
+	StormSpace    = 15 * time.Second
+	StormSpaceMax = 5 * time.Minute
+	StormOver     = 15 * time.Minute
+
 	// InboxItemsMax is how many unread messages an inbox holds; one more is refused to its sender, nothing is dropped.
 	InboxItemsMax = 1_000
 	// InboxBytesMax bounds the same in bytes.

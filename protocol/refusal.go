@@ -14,6 +14,8 @@ type Refusal struct {
 	Reason string `json:"reason"`
 	// Hint names what to do, a command where there is one.
 	Hint string `json:"hint,omitempty"`
+	// RetryMs is after how long the same may be tried again, in ms; 0: time alone changes nothing.
+	RetryMs int64 `json:"retryAfterMs,omitempty"`
 }
 
 func (r *Refusal) Error() string {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -88,6 +89,10 @@ func refuse(w http.ResponseWriter, no *protocol.Refusal) {
 	status, ok := statusOf[no.Code]
 	if !ok {
 		status = http.StatusForbidden
+	}
+	if no.RetryMs > 0 {
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", strconv.FormatInt((no.RetryMs+999)/1000, 10))
 	}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

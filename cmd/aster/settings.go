@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node"
+	"github.com/aster-mesh/aster/protocol"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 )
@@ -97,6 +98,10 @@ var settings = []setting{
 		},
 		func(c *node.Config) any { return durationText(c.Deadlock.After) },
 	},
+	size("limits.sender_per_second", "ASTER_LIMITS_SENDER_PER_SECOND", func(c *node.Config) *int64 { return &c.Limits.SenderPerSecond }),
+	size("limits.sender_burst", "ASTER_LIMITS_SENDER_BURST", func(c *node.Config) *int64 { return &c.Limits.SenderBurst }),
+	size("limits.pair_per_second", "ASTER_LIMITS_PAIR_PER_SECOND", func(c *node.Config) *int64 { return &c.Limits.PairPerSecond }),
+	size("limits.pair_burst", "ASTER_LIMITS_PAIR_BURST", func(c *node.Config) *int64 { return &c.Limits.PairBurst }),
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
 }
 
@@ -184,6 +189,7 @@ func defaults(home string) node.Config {
 		Store:  node.StoreConfig{BytesMax: 8 << 30},
 
 		Deadlock: node.DeadlockConfig{After: 2 * time.Minute},
+		Limits:   node.LimitsConfig{SenderPerSecond: protocol.SenderPerSecond, SenderBurst: protocol.SenderBurst, PairPerSecond: protocol.PairPerSecond, PairBurst: protocol.PairBurst},
 	}
 }
 
@@ -254,6 +260,12 @@ type fileShape struct {
 	Store struct {
 		BytesMax *int64 `toml:"bytes_max"`
 	} `toml:"store"`
+	Limits struct {
+		SenderPerSecond *int64 `toml:"sender_per_second"`
+		SenderBurst     *int64 `toml:"sender_burst"`
+		PairPerSecond   *int64 `toml:"pair_per_second"`
+		PairBurst       *int64 `toml:"pair_burst"`
+	} `toml:"limits"`
 }
 
 // readConfigFile returns the values of the file as texts by key; none when there is no file. Keys that do not exist
@@ -286,6 +298,10 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "deadlock.detect", f.Deadlock.Detect)
 	put(out, "deadlock.after", f.Deadlock.After)
 	put(out, "store.bytes_max", f.Store.BytesMax)
+	put(out, "limits.sender_per_second", f.Limits.SenderPerSecond)
+	put(out, "limits.sender_burst", f.Limits.SenderBurst)
+	put(out, "limits.pair_per_second", f.Limits.PairPerSecond)
+	put(out, "limits.pair_burst", f.Limits.PairBurst)
 	return out, nil
 }
 

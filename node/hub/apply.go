@@ -109,7 +109,7 @@ func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, se
 		return
 	}
 	c.fresh[env.Identity()] = Seen{env.Content(), ref} // in the inbox by now: a copy by another route is no second one
-	c.deliverHere(now, a, ref, env, c.receiptScope(ref))
+	c.deliverHere(now, a, ref, env, c.receiptScope(ref), c.talks(now, env))
 	if selection(env.Intent) {
 		c.selectionSaid(now, env, ref)
 	}

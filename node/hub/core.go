@@ -32,6 +32,10 @@ type Core struct {
 	parked       map[protocol.RoomID][]*Parked // of agents here, oldest first
 	notes        bool                          // presence makes records
 
+	limits  Limits
+	paces   map[paceKey]bucket // of senders here; absent: full
+	talking map[talkKey]*talk  // between agents of which one is here
+
 	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
 	fresh   map[protocol.Digest]Seen  // said since the last Ready
 	said    map[saidOf]bool           // receipts of other homes since the last Ready
@@ -118,6 +122,7 @@ type Boot struct {
 	Rooms      map[protocol.RoomID]*room.Room
 	Parked     map[string][]byte         // stored values under ParkedPrefix
 	Seqs       map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
+	Limits     Limits
 	Early      map[string][]byte         // stored values under EarlyPrefix
 	Held       map[protocol.LogID]uint64 // how far each log is held
 }
@@ -175,6 +180,9 @@ func New(b Boot) *Core {
 		said:     map[saidOf]bool{},
 		marks:    map[protocol.LogID]uint64{},
 		author:   newAuthor(b.Self, b.Start, b.Clock),
+		limits:   b.Limits.orDefault(),
+		paces:    map[paceKey]bucket{},
+		talking:  map[talkKey]*talk{},
 
 		early: map[string]*early{}, heldEarly: map[string]uint64{},
 	}
@@ -367,28 +375,4 @@ func (c *Core) Alone() bool {
 		}
 	}
 	return true
-}
-
-// tick does what time alone brings about.
-func (c *Core) tick(now time.Time) {
-	c.next = time.Time{}
-	for ref, s := range c.pending {
-		switch at := s.at.Add(protocol.QueuedNoticeAfter); {
-		case s.told:
-		case now.Before(at):
-			c.due(at)
-		default:
-			s.told = true
-			c.out(QueuedNotice{Ref: ref, Sender: s.from, Target: s.to, ID: s.id, Since: s.at})
-		}
-	}
-	c.tickSelections(now)
-	c.tickSeats(now)
-	c.tickParked(now)
-	c.settleAll(now)
-	for _, a := range c.agents {
-		if a.box != nil {
-			c.tickBox(now, a)
-		}
-	}
 }

@@ -14,11 +14,13 @@ const (
 	windowBytes   = 1 << 20
 )
 
-// deliverHere puts a message into the inbox of an agent at home here, in the same commit as the message itself.
-func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envelope, scope protocol.Scope) {
+// deliverHere puts a message into the inbox of an agent at home here, in the same commit as the message itself. It wakes
+// nobody before calm.
+func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envelope, scope protocol.Scope, calm time.Time) {
 	own := *env
 	own.To = a.bind.Agent // it may have had another name
 	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
+	l.calm = calm
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
 	if a.client != ClientBoard { // that board says when its agent has it
 		c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)

@@ -22,6 +22,7 @@ type letter struct {
 	lastTry   time.Time // zero: not given on this connection
 	announced time.Time // to a wait or hook; zero: never
 	announces int
+	calm      time.Time // it wakes nobody before: see talks
 }
 
 func newMailbox() *mailbox {

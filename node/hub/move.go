@@ -318,7 +318,7 @@ func (c *Core) arrive(now time.Time, in Arrive) {
 			if a.box.full(Size(m.Env)) {
 				c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(m.Ref), m.Ref)
 			} else {
-				c.deliverHere(now, a, m.Ref, m.Env, c.receiptScope(m.Ref))
+				c.deliverHere(now, a, m.Ref, m.Env, c.receiptScope(m.Ref), time.Time{})
 			}
 		default:
 			c.take(now, a, m.Ref, m.Env, m.Seen)

@@ -187,6 +187,10 @@ func (s *stage) show(o Out) string {
 		return fmt.Sprintf("tier %s %s %s %s", s.ref(o.Ref), o.Tier, o.Agent, o.Reason)
 	case HintDelivered:
 		return fmt.Sprintf("hint %s delivered %s", s.names[o.Home], s.ref(o.Ref))
+	case Storm:
+		return fmt.Sprintf("people hear: %s and %s have answered each other %d times", o.A, o.B, o.Turns)
+	case StormOver:
+		return fmt.Sprintf("over between %s and %s", o.A, o.B)
 	case QueuedNotice:
 		return fmt.Sprintf("%s hears that %s for %s is queued", o.Sender, o.ID, o.Target)
 	case Roster:

@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"fmt"
 	"github.com/aster-mesh/aster/protocol"
+	"strings"
 )
 
 // more plays what is said of agents: rename OLD NEW; forget AGENT; what another home says of such: renamed PEER OLD NEW;
@@ -14,6 +16,21 @@ func (s *stage) more(w []string) bool {
 		s.core.Step(s.now, Forget{Agent: protocol.AgentID(w[1]), Token: s.toks})
 	case "renamed":
 		s.renamed(w)
+	case "limits": // limits SENDER-PER-SECOND SENDER-BURST PAIR-PER-SECOND PAIR-BURST
+		l := &s.core.limits
+		fmt.Sscan(strings.Join(w[1:], " "), &l.SenderPerSecond, &l.SenderBurst, &l.PairPerSecond, &l.PairBurst)
+	case "volley": // volley A B N: so many messages, in turn from A and from B; each has processed what it answers
+		var n int
+		fmt.Sscan(w[3], &n)
+		for i := range n {
+			from, to, id := w[1], w[2], fmt.Sprint("v", s.toks, "-", i)
+			if i%2 == 1 {
+				from, to = to, from
+			}
+			s.core.Step(s.now, Say{As: protocol.AgentID(from), Env: s.envelope([]string{"say", from, to, "Request", id})})
+			s.core.Step(s.now, Acked{Agent: protocol.AgentID(to), Of: protocol.MsgID(id), Processed: true})
+			s.core.Ready(s.now)
+		}
 	case "doing":
 		s.core.Step(s.now, Doing{Agent: protocol.AgentID(w[1]), State: protocol.AgentState(w[2])})
 	case "notes": // presence makes records from now on

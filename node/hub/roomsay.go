@@ -36,6 +36,9 @@ func (c *Core) roomSay(now time.Time, env *protocol.Envelope, in Say, from *agen
 	if no == nil && r.Open() {
 		no = c.roomMay(env, r)
 	}
+	if no == nil {
+		no = c.paced(now, env)
+	}
 	if no != nil {
 		c.refuse(in, env, no)
 		return
@@ -187,7 +190,7 @@ func (c *Core) fanOut(now time.Time, env *protocol.Envelope, ref Ref, scope prot
 		case a.box.full(Size(env)):
 			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, scope, ref)
 		default:
-			c.deliverHere(now, a, ref, env, scope)
+			c.deliverHere(now, a, ref, env, scope, time.Time{})
 		}
 	}
 }

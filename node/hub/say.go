@@ -36,7 +36,11 @@ func (c *Core) say(now time.Time, in Say) {
 	if c.repeated(&env, in) {
 		return
 	}
-	if r := c.admit(now, &env, in, from); r != nil {
+	r := c.admit(now, &env, in, from)
+	if r == nil {
+		r = c.paced(now, &env)
+	}
+	if r != nil {
 		c.refuse(in, &env, r)
 		return
 	}
@@ -65,8 +69,9 @@ func (c *Core) say(now time.Time, in Say) {
 		c.hasDeclared(now, &env, ref)
 	}
 	if env.To != "" {
+		calm := c.talks(now, &env)
 		if target := c.home(env.To); target != nil {
-			c.deliverHere(now, target, ref, &env, scope)
+			c.deliverHere(now, target, ref, &env, scope, calm)
 		} else {
 			c.pending[ref] = &sent{from: env.From, to: env.To, id: env.ID, at: now}
 			c.due(now.Add(protocol.QueuedNoticeAfter))
@@ -295,8 +300,10 @@ func (c *Core) refuse(in Say, env *protocol.Envelope, r *protocol.Refusal) {
 	if in.Conn != 0 {
 		c.out(Refused{Conn: in.Conn, Env: env, Refusal: r})
 	}
-	// A refused outbox line is settled too: its cursor moves on, its file says why.
-	c.keep(in.Values)
+	// A refused outbox line is settled too: its cursor moves on, its file says why. One that came too fast comes again.
+	if r.Code != protocol.CodeRate {
+		c.keep(in.Values)
+	}
 }
 
 func (c *Core) keep(values map[string][]byte) {

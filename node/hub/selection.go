@@ -309,7 +309,7 @@ func (c *Core) announce(now time.Time, scope protocol.Scope, env protocol.Envelo
 	c.out(Copy{Ref: ref, Env: &env})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
 	if a := c.home(env.To); a != nil {
-		c.deliverHere(now, a, ref, &env, scope)
+		c.deliverHere(now, a, ref, &env, scope, time.Time{})
 	}
 }
 
@@ -318,7 +318,7 @@ func (c *Core) tellAgent(now time.Time, env protocol.Envelope) {
 	env.Source = protocol.SourceServer
 	if a := c.home(env.To); a != nil {
 		ref := c.author.add(&c.ready, now, protocol.ScopeInside, protocol.KindMessage, protocol.EncodeBody(&env), &env)
-		c.deliverHere(now, a, ref, &env, protocol.ScopeInside)
+		c.deliverHere(now, a, ref, &env, protocol.ScopeInside, time.Time{})
 	}
 }
 

@@ -68,6 +68,10 @@ func (c *Core) wakeWaiters(now time.Time, a *agent) {
 		if l.done || !l.Wakes {
 			continue
 		}
+		if now.Before(l.calm) {
+			c.due(l.calm)
+			continue
+		}
 		fresh := l.announces == 0
 		again := !fresh && l.announces < announceMax && !now.Before(l.announced.Add(announceAgain))
 		if fresh || again {
@@ -98,8 +102,8 @@ func (c *Core) wakeWaiters(now time.Time, a *agent) {
 func (c *Core) tickWaits(now time.Time, a *agent) {
 	c.wakeWaiters(now, a)
 	for _, l := range a.box.items {
-		if !l.done && l.announces > 0 && l.announces < announceMax {
-			c.due(l.announced.Add(announceAgain))
+		if again := l.announced.Add(announceAgain); !l.done && l.announces > 0 && l.announces < announceMax && now.Before(again) {
+			c.due(again) // what is due already waits for the next wait, not for time
 		}
 	}
 }

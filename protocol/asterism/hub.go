@@ -219,6 +219,7 @@ type Notice struct {
 	MsgID   protocol.MsgID   `json:"msgId,omitempty"` // the message concerned
 	Code    string           `json:"code,omitempty"`
 	Hint    string           `json:"hint,omitempty"`
+	RetryMs int64            `json:"retryAfterMs,omitempty"` // of code rate: the same may be tried again then
 }
 
 // ServerNotice encodes n, for one agent or, with an empty to, for everybody.
@@ -228,7 +229,7 @@ func (e *Encoder) ServerNotice(at time.Time, to protocol.AgentID, n Notice) []by
 
 // Refused is the error frame: it tells the sender of a frame why nothing came of it. msg is the frame's msgId, if known.
 func (e *Encoder) Refused(at time.Time, to protocol.AgentID, msg protocol.MsgID, no *protocol.Refusal) []byte {
-	return e.ServerNotice(at, to, Notice{Kind: "refused", Text: no.Error(), MsgID: msg, Code: no.Code, Hint: no.Hint})
+	return e.ServerNotice(at, to, Notice{Kind: "refused", Text: no.Error(), MsgID: msg, Code: no.Code, Hint: no.Hint, RetryMs: no.RetryMs})
 }
 
 // MainChanged tells boards who is main.

@@ -40,6 +40,9 @@ func (b *Bench) spawn(ctx context.Context, stdin string, args ...string) (*proce
 			p.cmd.Env = append(p.cmd.Env, kv)
 		}
 	}
+	for _, limit := range []string{"SENDER_PER_SECOND", "SENDER_BURST", "PAIR_PER_SECOND", "PAIR_BURST"} {
+		p.cmd.Env = append(p.cmd.Env, "ASTER_LIMITS_"+limit+"=1000000000") // what the node can, not what one sender may
+	}
 	p.cmd.Env = append(p.cmd.Env, b.env...)
 	p.cmd.Stderr = p.said
 	out, err := p.cmd.StdoutPipe()
