@@ -127,7 +127,10 @@ func (j *Journal) place(file, sha string, bytes int64) (fresh bool, err error) {
 	if err = os.Rename(file, path); err != nil {
 		return false, err
 	}
-	return true, syncDir(dir)
+	if err = os.Remove(path + leftEnding); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return true, errors.Join(err, syncDir(dir))
 }
 
 // KeepBlob is HasBlob for whoever is about to write a record that names the content: no sweep takes it for a day.

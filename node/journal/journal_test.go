@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("ASTER_TEST_JOURNAL_CHILD"); dir != "" {
 		commitUntilKilled(dir)
 	}
+	if args := os.Getenv(childLeaves); args != "" {
+		leaveUntilKilled(args)
+	}
 	goleak.VerifyTestMain(m)
 }
 

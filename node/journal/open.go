@@ -41,6 +41,8 @@ type Options struct {
 	Log *slog.Logger
 	// VFS names a registered file layer of the engine, for tests with faulty disks; empty is the operating system's.
 	VFS string
+
+	beforeStep func(name string) // tests: before each change that lets content go
 }
 
 const bytesMaxDefault = 8 << 30

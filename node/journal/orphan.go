@@ -18,11 +18,15 @@ var ErrUnsure = errors.New("damaged records may name it")
 type orphans struct {
 	mu    sync.Mutex // one sweep at a time
 	upTo  uint64
-	named map[string]struct{}
+	named map[string][]uint64 // positions
 }
 
-// sweepBatch is how many records are looked at between two looks at the context.
-const sweepBatch = 256
+// sweepBatch is how many records are looked at between two looks at the context, and sweepRest the pause then: some 2 ms of
+// work, so a fifth of a core at most.
+const (
+	sweepBatch = 256
+	sweepRest  = 8 * time.Millisecond
+)
 
 // SweepBlobs removes content that no record here names and that nobody put or kept (PutBlob, FinishPart, KeepBlob) since
 // before, so the age must be longer than anything takes from content to its record. It looks at records only if there is
@@ -81,7 +85,7 @@ func (j *Journal) removeOld(path string, before time.Time) (int64, error) {
 func (j *Journal) findNamed(ctx context.Context) error {
 	o := &j.orphans
 	if o.named == nil {
-		o.named = map[string]struct{}{}
+		o.named = map[string][]uint64{}
 	}
 	for {
 		if ctx.Err() != nil {
@@ -95,8 +99,19 @@ func (j *Journal) findNamed(ctx context.Context) error {
 			if batch[i].Damaged {
 				return fmt.Errorf("%w: %s %d", ErrUnsure, batch[i].Record.Log, batch[i].Record.Seq)
 			}
-			eachHash(batch[i].Record.Body, func(sha string) { o.named[sha] = struct{}{} })
+			eachHash(batch[i].Record.Body, func(sha string) {
+				if at := o.named[sha]; len(at) == 0 || at[len(at)-1] != batch[i].Pos {
+					o.named[sha] = append(at, batch[i].Pos)
+				}
+			})
 			o.upTo = batch[i].Pos
+		}
+		if len(batch) < sweepBatch {
+			continue
+		}
+		select {
+		case <-time.After(sweepRest):
+		case <-ctx.Done():
 		}
 	}
 }
