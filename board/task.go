@@ -75,6 +75,21 @@ func (t *task) settle() {
 	}
 }
 
+// TaskOpen says whether the task that a message of that log begins or reports on has not ended. Of one that is not known
+// here, and of any other message, it says no.
+func (s *State) TaskOpen(log protocol.LogID, env *protocol.Envelope) bool {
+	key := taskKey{env.ID, protocol.FoldAgentID(env.To), log.Scope}
+	switch env.Intent {
+	case protocol.Delegate:
+	case protocol.WorkerReport:
+		key = taskKey{env.Re, protocol.FoldAgentID(cmp.Or(env.FromWas, env.From)), log.Scope}
+	default:
+		return false
+	}
+	t := s.tasks[key]
+	return t != nil && t.final == nil && !t.refused && !t.cancelled
+}
+
 func (s *State) task(id protocol.TaskID, worker protocol.AgentID, scope protocol.Scope) *task {
 	key := taskKey{id, protocol.FoldAgentID(worker), scope}
 	t := s.tasks[key]

@@ -100,7 +100,8 @@ func (s *socket) fetched(f *asterism.Frame) (protocol.Intent, any, error) {
 	}
 	r, total, err := s.n.store.OpenBlob(g.Artifact)
 	if errors.Is(err, journal.ErrNoBlob) {
-		return "", nil, protocol.Refuse(asterism.CodeAttachmentUnknown, "the message names it, but its content was lost on the way here", "ask its sender for it again")
+		words, hint := s.n.absence(g.Artifact)
+		return "", nil, protocol.Refuse(asterism.CodeAttachmentUnknown, "the message names it, but it is not here: %s", hint, words)
 	}
 	if err != nil {
 		return "", nil, err

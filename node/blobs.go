@@ -97,6 +97,9 @@ func (b *blobs) fetchAll(from protocol.PeerID, refs []protocol.BlobRef) bool {
 		if err == nil {
 			continue
 		}
+		if errors.Is(err, errLeftDisk) && b.n.store.MarkLeft(ref.SHA256) == nil {
+			continue // nobody will have it again
+		}
 		b.mu.Lock()
 		b.failed[ref.SHA256]++
 		lost := b.failed[ref.SHA256] >= blobTries
@@ -139,15 +142,23 @@ func (b *blobs) fetchOnce(from protocol.PeerID, ref protocol.BlobRef) error {
 	return b.fetch(from, ref)
 }
 
-// fetch asks the peer that sent the record, then the others.
+// errLeftDisk says that content was over and left the disks of all who were asked.
+var errLeftDisk = errors.New("it was over and has left")
+
+// fetch asks the peer that sent the record, if any, then the others. It returns errLeftDisk when all of them answered, and
+// one of the inside that it had it and let it go.
 func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
-	peers := []protocol.PeerID{from}
+	var peers []protocol.PeerID
+	if from != "" {
+		peers = append(peers, from)
+	}
 	for _, l := range b.n.mesh.Links() {
 		if l.Peer != from {
 			peers = append(peers, l.Peer)
 		}
 	}
 	var errs []error
+	left, silent := false, false
 	for _, p := range peers {
 		ctx, cancel := context.WithTimeout(b.n.ctx, blobTime)
 		err := b.fetchFrom(ctx, p, ref)
@@ -155,10 +166,23 @@ func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
 		if err == nil {
 			return nil
 		}
+		left = left || errors.Is(err, errLeftDisk) && b.n.standingOf(p) == mesh.Inside
+		silent = silent || !errors.Is(err, errLeftDisk) && !errors.Is(err, errNotThere)
 		errs = append(errs, fmt.Errorf("from %s: %w", b.n.nameOf(p), err))
+	}
+	if left && !silent {
+		return errLeftDisk
+	}
+	for i, err := range errs { // who was silent may still have it
+		if errors.Is(err, errLeftDisk) {
+			errs[i] = errNotThere
+		}
 	}
 	return errors.Join(errs...)
 }
+
+// errNotThere says that a peer has no such content, or does not show it to us.
+var errNotThere = errors.New("it is not there")
 
 // fetchFrom goes on where an earlier attempt ended, whoever gave that, so that a link cut costs no more than a piece.
 func (b *blobs) fetchFrom(ctx context.Context, p protocol.PeerID, ref protocol.BlobRef) error {
@@ -227,8 +251,11 @@ func askPiece(out io.Writer, in *bufio.Reader, sha string, at int64) (meshwire.B
 	if !ok || data.SHA256 != sha || data.Offset != at {
 		return none, errors.New("the answer is about something else")
 	}
+	if data.Left {
+		return none, errLeftDisk
+	}
 	if data.Missing {
-		return none, errors.New("it is not there")
+		return none, errNotThere
 	}
 	return data, nil
 }
@@ -257,7 +284,11 @@ func (b *blobs) serve(peer protocol.PeerID, s mesh.Stream) {
 
 func (b *blobs) answer(peer protocol.PeerID, get meshwire.BlobGet) meshwire.BlobData {
 	missing := meshwire.BlobData{SHA256: get.SHA256, Offset: get.Offset, Missing: true}
-	if !b.mayHave(peer, get.SHA256) || !b.n.store.HasBlob(get.SHA256) {
+	if !b.mayHave(peer, get.SHA256) {
+		return missing
+	}
+	if !b.n.store.HasBlob(get.SHA256) {
+		_, missing.Left = b.n.store.LeftAt(get.SHA256)
 		return missing
 	}
 	r, total, err := b.n.store.OpenBlob(get.SHA256)

@@ -21,10 +21,11 @@ type Config struct {
 	Mesh    []string // multiaddrs to listen on; empty: loopback, a port chosen once and kept
 	Version string
 
-	Worker WorkerConfig
-	Access AccessConfig
-	Store  StoreConfig
-	Limits LimitsConfig
+	Worker    WorkerConfig
+	Access    AccessConfig
+	Store     StoreConfig
+	Retention RetentionConfig
+	Limits    LimitsConfig
 
 	Deadlock DeadlockConfig
 
@@ -69,6 +70,12 @@ type LimitsConfig struct {
 // StoreConfig is [store].
 type StoreConfig struct {
 	BytesMax int64 `toml:"bytes_max"` // of the home; new writes are refused above it; default 8 GiB
+}
+
+// RetentionConfig is [retention].
+type RetentionConfig struct {
+	// Age is how long attachments and large values stay after they are over; 0: until the store is nearly full. `age = "30d"`.
+	Age time.Duration `toml:"-"`
 }
 
 // DeadlockConfig is [deadlock].

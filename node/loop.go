@@ -66,6 +66,8 @@ type loop struct {
 	values map[string][]byte // to commit this turn, beside what the hub wants
 	after  []func(error)     // told once this turn is durable, or why it is not
 
+	holdings map[protocol.PeerID]*holding // of the other inside members; nil: not read yet
+
 	endedState
 	keyState
 	officeState

@@ -71,6 +71,7 @@ type Node struct {
 	isUp        atomic.Bool  // ready has been said
 	metrics     http.Handler // fixed before anything runs
 	uploads     sync.Mutex   // held while a client's upload is counted and entered
+	retention   retention
 }
 
 var _ web.Backend = (*Node)(nil)
@@ -236,9 +237,10 @@ func (n *Node) inboxItems(agent protocol.AgentID, after uint64, limit int) ([]br
 	out := make([]bridge.Item, 0, len(rows))
 	for i := range rows {
 		env := *n.inNames(&rows[i].Message)
-		if err := n.fill(&env); err != nil {
+		if err := n.fillToShow(&env); err != nil {
 			return nil, err
 		}
+		env.ValueBlob = nil
 		if env.Room != "" {
 			env.To = agent // each copy of a room's message says for whom it is
 		}

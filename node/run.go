@@ -289,6 +289,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("state document", n.watchState)
 	add("access lists", n.watchAccess)
 	add("attachments", n.sweeping)
+	add("retention", n.retaining)
 	if n.cfg.Deadlock.Detect {
 		add("deadlock", n.watchDeadlocks)
 	}

@@ -38,7 +38,7 @@ func (l *loop) status() api.Status {
 	if why := n.store.Suspicion(); why != "" {
 		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): restart the node, it repairs itself from the others: aster down; aster up")
 	}
-	st.Copies = l.copies()
+	st.Copies, st.Retention = l.copies(), n.retentionNow()
 	st.Main = l.main()
 	for p, m := range l.known() {
 		if m.Revoked || !m.valid {

@@ -75,6 +75,10 @@ func (n *Node) textOf(e *protocol.Envelope) string {
 		return e.Text(protocol.ShortTextBytesMax)
 	}
 	r, _, err := n.store.OpenBlob(e.ValueBlob.SHA256)
+	if errors.Is(err, journal.ErrNoBlob) {
+		words, _ := n.absence(e.ValueBlob.SHA256)
+		return "(" + words + ")"
+	}
 	if err != nil {
 		return ""
 	}
@@ -131,7 +135,7 @@ func (n *Node) Message(_ context.Context, id string) (api.Message, error) {
 	if err != nil {
 		return api.Message{}, err
 	}
-	if err := n.fill(&m.Envelope); err != nil {
+	if err := n.fillToShow(&m.Envelope); err != nil {
 		return api.Message{}, err
 	}
 	return n.message(&m), nil
@@ -196,7 +200,7 @@ func (n *Node) Inbox(ctx context.Context, q web.InboxQuery) ([]api.InboxItem, er
 	for i := range rows {
 		e := n.inNames(&rows[i].Message)
 		text := n.textOf(e)
-		if err := n.fill(e); err != nil {
+		if err := n.fillToShow(e); err != nil {
 			return nil, err
 		}
 		out = append(out, api.InboxItem{
@@ -289,9 +293,10 @@ func (n *Node) Attachment(_ context.Context, id, sha256 string) (io.ReadSeekClos
 		if ref.SHA256 != sha256 {
 			continue
 		}
-		r, total, err := n.store.OpenBlob(sha256)
+		r, total, err := n.openContent(ref)
 		if errors.Is(err, journal.ErrNoBlob) {
-			err = protocol.Refuse(protocol.CodeUnknownID, "the content of this attachment was lost on the way here", "")
+			words, hint := n.absence(sha256)
+			err = protocol.Refuse(protocol.CodeUnknownID, "this attachment is not here: %s", hint, words)
 		}
 		ref.Bytes = total
 		return r, ref, err

@@ -95,7 +95,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		return found
 	}
 	defer c.Close()
-	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineVersion(s), examineCopies(s))
+	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 
 func oneLine(err error) string { return clean(err.Error()) }
@@ -217,6 +217,17 @@ func examineDisk(s api.Status) finding {
 		return bad("disk", "disk-nearly-full", "raise [store] bytes_max in "+configFile, "%s of %s are used", bytesText(s.Disk), bytesText(s.DiskMax))
 	}
 	return fine("disk", "%s used", bytesText(s.Disk))
+}
+
+// examineRetention names a member that keeps content here from leaving while room is short.
+func examineRetention(s api.Status) finding {
+	for _, h := range s.Retention.Held {
+		if h.Member != "" && s.DiskMax > 0 && s.Disk > s.DiskMax/10*9 {
+			return bad("retention", "member-holds", "start that node, or if it will not come back: aster member revoke "+clean(h.Member),
+				"%s of attachments wait for %s, which has not got them", bytesText(h.Bytes), clean(h.Member))
+		}
+	}
+	return fine("retention", "attachments %s", retentionText(s))
 }
 
 func examineVersion(s api.Status) finding {

@@ -40,7 +40,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 		}
 		codes[x.Check] = x.Code
 	}
-	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "board": "", "mesh port": "", "disk": "disk-full", "identity": "fenced", "version": "version-differs"}
+	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "identity": "fenced", "version": "version-differs"}
 	for check, code := range want {
 		if have, ok := codes[check]; !ok || have != code {
 			t.Errorf("%s: %q (found %v), want %q", check, have, ok, code)

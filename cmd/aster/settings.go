@@ -103,6 +103,44 @@ var settings = []setting{
 	size("limits.pair_per_second", "ASTER_LIMITS_PAIR_PER_SECOND", func(c *node.Config) *int64 { return &c.Limits.PairPerSecond }),
 	size("limits.pair_burst", "ASTER_LIMITS_PAIR_BURST", func(c *node.Config) *int64 { return &c.Limits.PairBurst }),
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
+	{
+		"retention.age", "ASTER_RETENTION_AGE", "", "",
+		func(c *node.Config, s string) error {
+			d, ok := parseAge(s)
+			if !ok {
+				return errors.New(`is an age of a day or more such as "30d", or "0": nothing leaves for its age`)
+			}
+			c.Retention.Age = d
+			return nil
+		},
+		func(c *node.Config) any { return ageText(c.Retention.Age) },
+	},
+}
+
+const day = 24 * time.Hour
+
+// parseAge reads whole days with a d, or a duration; below a day only none at all.
+func parseAge(s string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.Atoi(days)
+		return time.Duration(n) * day, err == nil && n >= 0 && n <= 36500
+	}
+	if s == "0" {
+		return 0, true
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil && (d == 0 || d >= day)
+}
+
+// ageText is what parseAge reads, in days where it is whole days.
+func ageText(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "0"
+	case d%day == 0:
+		return strconv.Itoa(int(d/day)) + "d"
+	}
+	return durationText(d)
 }
 
 func text(key, env, flag, help string, at func(*node.Config) *string) setting {
@@ -188,6 +226,8 @@ func defaults(home string) node.Config {
 		Access: node.AccessConfig{Keyless: true},
 		Store:  node.StoreConfig{BytesMax: 8 << 30},
 
+		Retention: node.RetentionConfig{Age: 30 * day},
+
 		Deadlock: node.DeadlockConfig{After: 2 * time.Minute},
 		Limits:   node.LimitsConfig{SenderPerSecond: protocol.SenderPerSecond, SenderBurst: protocol.SenderBurst, PairPerSecond: protocol.PairPerSecond, PairBurst: protocol.PairBurst},
 	}
@@ -260,6 +300,9 @@ type fileShape struct {
 	Store struct {
 		BytesMax *int64 `toml:"bytes_max"`
 	} `toml:"store"`
+	Retention struct {
+		Age *string `toml:"age"`
+	} `toml:"retention"`
 	Limits struct {
 		SenderPerSecond *int64 `toml:"sender_per_second"`
 		SenderBurst     *int64 `toml:"sender_burst"`
@@ -298,6 +341,7 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "deadlock.detect", f.Deadlock.Detect)
 	put(out, "deadlock.after", f.Deadlock.After)
 	put(out, "store.bytes_max", f.Store.BytesMax)
+	put(out, "retention.age", f.Retention.Age)
 	put(out, "limits.sender_per_second", f.Limits.SenderPerSecond)
 	put(out, "limits.sender_burst", f.Limits.SenderBurst)
 	put(out, "limits.pair_per_second", f.Limits.PairPerSecond)

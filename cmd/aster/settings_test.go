@@ -38,6 +38,7 @@ func TestAFlagBeatsTheEnvironmentBeatsTheFileBeatsTheDefault(t *testing.T) {
 		"worker.wall":         {"5m", tilde(file)},
 		"access.keyless":      {false, tilde(file)},
 		"store.bytes_max":     {int64(8 << 30), "default"},
+		"retention.age":       {"30d", "default"},
 		"worker.output_bytes": {int64(64 << 20), "default"},
 	} {
 		for _, s := range settings {
@@ -74,6 +75,8 @@ func TestABadSettingIsRefusedWithItsPlace(t *testing.T) {
 		"name = 3\n":                          "config.toml:1:8: name is a text in quotes",
 		"name = \"a\n":                        "config.toml:1",
 		"[store]\nbytes_max = -1\n":           "store.bytes_max is a whole number from 0",
+		"[retention]\nage = \"1h\"\n":         `retention.age is an age of a day or more such as "30d"`,
+		"[retention]\nage = 30\n":             "retention.age is a text in quotes",
 		"[worker]\ncommand = \"claude -p\"\n": `config.toml:2:11: worker.command is a list of texts, such as ["claude", "-p"]`,
 	} {
 		home := newHome(t)
@@ -104,5 +107,20 @@ func TestConfigPrintsEverySettingWithItsSource(t *testing.T) {
 	}
 	if sources["home"] != "ASTER_HOME" || sources["board"] != "ASTER_BOARD" || sources["name"] != "default" {
 		t.Errorf("sources %v", sources)
+	}
+}
+
+func TestAgesAreWrittenAsTheyAreRead(t *testing.T) {
+	for text, want := range map[string]time.Duration{"30d": 30 * day, "0": 0, "0d": 0, "36h": 36 * time.Hour, "24h": day} {
+		got, ok := parseAge(text)
+		again, ok2 := parseAge(ageText(got))
+		if !ok || got != want || !ok2 || again != want {
+			t.Errorf("%q is %s, written %q", text, got, ageText(got))
+		}
+	}
+	for _, text := range []string{"", "d", "-1d", "30", "23h", "1e3d", "99999999d"} {
+		if got, ok := parseAge(text); ok {
+			t.Errorf("%q is taken for %s", text, got)
+		}
 	}
 }

@@ -66,6 +66,7 @@ func statusRows(s api.Status) [][]string {
 		{"listens on", dash(listen)},
 		{"journal", fmt.Sprintf("%s records, %s", count(s.Records), behind)},
 		{"disk", disk},
+		{"attachments", retentionText(s)},
 		{"memory", fmt.Sprintf("%s, %d goroutines", bytesText(s.ResidentBytes), s.Goroutines)},
 		{"home", tilde(s.Home)},
 	}
@@ -97,4 +98,36 @@ func hereText(here bool) string {
 		return " (this node)"
 	}
 	return ""
+}
+
+// heldTexts say for people what holds content that is old enough to leave.
+var heldTexts = map[string]string{
+	"young": "young", "unread": "not processed", "open-task": "of open tasks", "question": "still asked for an answer", "shown": "shown on boards",
+	"damaged": "perhaps named by a damaged record",
+}
+
+// retentionText says how long attachments and large values stay, what left, and what holds those that are old enough.
+func retentionText(s api.Status) string {
+	r := s.Retention
+	out := "stay until the store is nearly full"
+	if r.Age > 0 {
+		out = "leave " + ageText(time.Duration(r.Age)*time.Millisecond) + " after they are over"
+	}
+	if r.Left > 0 {
+		out += fmt.Sprintf("; %d (%s) left since the start", r.Left, bytesText(r.LeftBytes))
+	}
+	var held []string
+	for _, h := range r.Held {
+		why := heldTexts[h.Why]
+		if h.Member != "" {
+			why = "not on " + clean(h.Member) + " yet"
+		}
+		if why != "" && h.Why != "young" {
+			held = append(held, fmt.Sprintf("%d (%s) %s", h.Contents, bytesText(h.Bytes), why))
+		}
+	}
+	if len(held) > 0 {
+		out += "; held: " + strings.Join(held, ", ")
+	}
+	return out
 }

@@ -24,6 +24,9 @@ import (
 // leftEnding ends the names of such marks, so that no hash can be one.
 const leftEnding = ".left"
 
+// Store names this database, new for every fresh one: positions mean nothing in another.
+func (j *Journal) Store() string { return j.storeID }
+
 // Content is what is here under a hash.
 type Content struct {
 	SHA256 string

@@ -94,6 +94,20 @@ func (r *Replica) Sent(peer protocol.PeerID, log protocol.LogID, to uint64, byte
 	}
 }
 
+// HoldsAll says whether a linked peer has, as it said itself, all that is durable here and that it may see.
+func (r *Replica) HoldsAll(peer protocol.PeerID) bool {
+	k := r.link(peer)
+	if k == nil || !k.compared || len(k.vague) > 0 {
+		return false
+	}
+	for l, h := range k.logs {
+		if h.has < l.limit() && r.sees(k, l.id) {
+			return false
+		}
+	}
+	return true
+}
+
 // Behind counts the logs that a linked peer may see and does not hold as far as here, and the records it lacks.
 func (r *Replica) Behind(peer protocol.PeerID) (logs int, records uint64) {
 	k := r.link(peer)

@@ -55,6 +55,24 @@ type Status struct {
 	Warnings      []string         `json:"warnings,omitempty"`
 	Boards        []Board          `json:"boards,omitempty"` // other boards that this node has joined
 	Copies        []Copy           `json:"copies,omitempty"`
+	Retention     Retention        `json:"retention"`
+}
+
+// Retention says how long attachments and large values stay that are over, and what holds those that are old enough.
+type Retention struct {
+	Age       int64  `json:"age"`          // ms; 0: nothing leaves for its age
+	At        int64  `json:"at,omitempty"` // the last look through them, ms since 1970; 0: none since the start
+	Left      int    `json:"left"`         // since the start
+	LeftBytes int64  `json:"leftBytes"`
+	Held      []Held `json:"held,omitempty"` // as of At, the most bytes first
+}
+
+// Held is content that one reason holds: young, unread, open-task, question, shown, damaged, or member, which then is named.
+type Held struct {
+	Why      string `json:"why"`
+	Member   string `json:"member,omitempty"`
+	Contents int    `json:"contents"`
+	Bytes    int64  `json:"bytes"`
 }
 
 // Main says who is main and since which term.

@@ -29,6 +29,7 @@ type wBlobData struct {
 	Total   int64  `msgpack:"t"`
 	Data    []byte `msgpack:"d"`
 	Missing bool   `msgpack:"x"`
+	Left    bool   `msgpack:"g,omitempty"`
 }
 
 func (w *wBlobData) frame() (Frame, error) {
@@ -45,5 +46,5 @@ func (w *wBlobData) frame() (Frame, error) {
 	if int64(len(w.Data)) > w.Total-w.Offset || len(w.Data) > protocol.BlobChunkBytes {
 		return nil, fmt.Errorf("%w: a piece of %d bytes at %d of %d, at most %d", ErrBadFrame, len(w.Data), w.Offset, w.Total, protocol.BlobChunkBytes)
 	}
-	return BlobData{sum, w.Offset, w.Total, w.Data, w.Missing}, nil
+	return BlobData{sum, w.Offset, w.Total, w.Data, w.Missing, w.Missing && w.Left}, nil
 }

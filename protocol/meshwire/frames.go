@@ -181,6 +181,7 @@ type BlobData struct {
 	Total   int64 // bytes of the whole blob
 	Data    []byte
 	Missing bool // not here, or not to be seen by the asker: the two look alike
+	Left    bool // with Missing: it was here, or was known, and left because it was over
 }
 
 // Ping asks for a Pong of the same ID. Wall is the sender's clock, ms since 1970.

@@ -74,6 +74,7 @@ func samples() map[string]Frame {
 		"blob-get":  BlobGet{SHA256: blob, Offset: 262144, Length: 100},
 		"blob-data": BlobData{SHA256: blob, Offset: 4, Total: 8, Data: []byte("data")},
 		"blob-none": BlobData{SHA256: blob, Missing: true},
+		"blob-left": BlobData{SHA256: blob, Missing: true, Left: true},
 		"ping":      Ping{ID: 1 << 63, Wall: -5},
 		"pong":      Pong{ID: 300, Wall: 1_700_000_000_000},
 		"bye":       Bye{Reason: "the node stops", Code: protocol.CodeRevoked},

@@ -96,7 +96,7 @@ func shapeOf(f Frame) (shape, error) {
 		return &wBlobGet{sum, f.Offset, f.Length}, err
 	case BlobData:
 		sum, err := fromSHA(f.SHA256)
-		return &wBlobData{sum, f.Offset, f.Total, f.Data, f.Missing}, err
+		return &wBlobData{sum, f.Offset, f.Total, f.Data, f.Missing, f.Left}, err
 	case Ping:
 		return &wPing{f.ID, f.Wall}, nil
 	case Pong:

@@ -12,6 +12,8 @@ const (
 	// PressedAge is what age becomes when room is short, for content that another node keeps: long enough that whoever just
 	// heard of it finds it here.
 	PressedAge = time.Hour
+	// expired is when whoever has not processed a message will not be given it any more, whatever became of its home.
+	expired = protocol.MessageLife + 24*time.Hour
 )
 
 // Rules say how long content stays after it is over.
@@ -32,6 +34,7 @@ type Naming struct {
 	// an agent may have had another name.
 	Settled map[protocol.AgentID]bool
 	Unread  bool // it lies unread in an inbox here
+	Shown   bool // boards show it as what its sender declares now
 	Open    bool // its task has not ended
 	Asks    bool // it asks a person something, answered or not
 	Waiting bool // and that is still to be answered
@@ -49,6 +52,7 @@ const (
 	Unread    Why = "unread"    // somebody it is for has not processed it
 	Open      Why = "open-task" // its task has not ended
 	Asked     Why = "question"  // a person is still asked by it
+	Shown     Why = "shown"     // it is what its sender declares now
 	Lacking   Why = "member"    // a member may not have it yet
 	Uncertain Why = "damaged"   // a record that may name it is damaged
 )
@@ -65,11 +69,14 @@ func (r Rules) Holds(now, since time.Time, named []Naming) Held {
 	if r.Age <= 0 && !r.Pressed {
 		return Held{Why: Young}
 	}
-	for _, owed := range []func(*Naming) Held{owes, r.lacks} {
-		for i := range named {
-			if h := owed(&named[i]); h.Why != "" {
-				return h
-			}
+	for i := range named {
+		if why := owes(now, &named[i]); why != "" {
+			return Held{Why: why}
+		}
+	}
+	for i := range named {
+		if who := named[i].Lacking; who != "" {
+			return Held{Lacking, who}
 		}
 	}
 	age, elsewhere := r.Age, len(named) > 0
@@ -94,28 +101,25 @@ func (r Rules) Holds(now, since time.Time, named []Naming) Held {
 }
 
 // owes says whether somebody is still to do something with a message.
-func owes(m *Naming) Held {
+func owes(now time.Time, m *Naming) Why {
 	switch {
 	case m.Unread:
-		return Held{Why: Unread}
+		return Unread
 	case m.Open:
-		return Held{Why: Open}
+		return Open
 	case m.Waiting:
-		return Held{Why: Asked}
+		return Asked
+	case m.Shown:
+		return Shown
+	case now.Sub(m.Said) >= expired:
+		return ""
 	case m.To != "" && len(m.Settled) == 0:
-		return Held{Why: Unread}
+		return Unread
 	}
 	for _, id := range m.Rcpt {
 		if !m.Settled[protocol.FoldAgentID(id)] {
-			return Held{Why: Unread}
+			return Unread
 		}
 	}
-	return Held{}
-}
-
-func (r Rules) lacks(m *Naming) Held {
-	if m.Lacking != "" {
-		return Held{Lacking, m.Lacking}
-	}
-	return Held{}
+	return ""
 }

@@ -1,0 +1,43 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// absence says of content that is not here what became of it.
+func (n *Node) absence(sha string) (words, hint string) {
+	if at, left := n.store.LeftAt(sha); left {
+		return "it was kept here until " + at.Format(time.DateOnly), "ask whoever sent it; [retention] age in config.toml says how long such things stay"
+	}
+	return "its content was lost on the way here", "ask whoever sent it for it again"
+}
+
+// openContent opens content for somebody who looks at it. What left this disk is fetched again from a linked node that
+// still has it, and then stays as long as anything new.
+func (n *Node) openContent(ref protocol.BlobRef) (io.ReadSeekCloser, int64, error) {
+	r, total, err := n.store.OpenBlob(ref.SHA256)
+	if !errors.Is(err, journal.ErrNoBlob) {
+		return r, total, err
+	}
+	if _, left := n.store.LeftAt(ref.SHA256); left && n.full() == nil && n.blobs.fetchOnce("", ref) == nil {
+		return n.store.OpenBlob(ref.SHA256)
+	}
+	return nil, 0, err
+}
+
+// fillToShow is fill for those who look: in the place of a value that is not here it says why.
+func (n *Node) fillToShow(e *protocol.Envelope) error {
+	err := n.fill(e)
+	if !errors.Is(err, journal.ErrNoBlob) {
+		return err
+	}
+	words, _ := n.absence(e.ValueBlob.SHA256)
+	e.Value = protocol.EncodeBody(map[string]string{"text": fmt.Sprintf("(%s)", words)})
+	return nil
+}
