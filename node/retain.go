@@ -46,21 +46,25 @@ func (n *Node) retaining(ctx context.Context) error {
 			return nil // the node stops
 		}
 		now := time.Now()
-		rules := retain.Rules{Age: n.cfg.Retention.Age, Pressed: n.filledTo() >= pressedFrom}
+		rules := retain.Rules{Age: n.cfg.Retention.Age, Pressed: n.short(pressedFrom)}
 		if !rules.Pressed && (rules.Age <= 0 || now.Sub(last) < retainEvery) {
 			continue
 		}
 		last = now
-		if err := n.retain(ctx, now, rules, func() bool { return n.filledTo() >= pressedTo }); err != nil && ctx.Err() == nil {
+		if err := n.retain(ctx, now, rules, func() bool { return n.short(pressedTo) }); err != nil && ctx.Err() == nil {
 			n.log.Warn("content that is over was not let go", "err", err)
 		}
 	}
 }
 
-// filledTo is how much of its bound the store uses, of 100.
-func (n *Node) filledTo() int64 {
+// short says whether the store uses so much of its bound, of 100, or the disk itself has little left.
+func (n *Node) short(of int64) bool {
 	used, _ := n.store.Size()
-	return used / max(n.store.Bound()/100, 1)
+	if used/max(n.store.Bound()/100, 1) >= of {
+		return true
+	}
+	left, known := n.disk.left(n.home.dir)
+	return known && left < fullReserve
 }
 
 // retain looks through content, oldest first, and lets go what nothing holds; with pressed rules what others keep as long as

@@ -306,10 +306,15 @@ func (n *Node) Attachment(_ context.Context, id, sha256 string) (io.ReadSeekClos
 
 // OpenBlob implements web.Blobs.
 func (n *Node) OpenBlob(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error) {
-	if !n.store.HasBlob(sha256) {
+	r, total, err := n.openContent(protocol.BlobRef{SHA256: sha256, Bytes: protocol.BlobBytesMax})
+	if errors.Is(err, journal.ErrNoBlob) {
+		if _, left := n.store.LeftAt(sha256); left {
+			words, hint := n.absence(sha256)
+			return nil, 0, protocol.Refuse(protocol.CodeUnknownID, "this attachment is not here: %s", hint, words)
+		}
 		return nil, 0, protocol.Refuse(protocol.CodeUnknownID, "no attachment %s is here", "", protocol.CutText(sha256, 64))
 	}
-	return n.store.OpenBlob(sha256)
+	return r, total, err
 }
 
 // valueOf reads one field of a JSON object; the zero value when it is not there or of another type.

@@ -101,6 +101,9 @@ func (j *Journal) LetGo(sha string, before time.Time) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("%w: %q", ErrNoBlob, protocol.CutText(sha, 80))
 	}
+	if err := j.dropWholes(sha); err != nil {
+		return false, err
+	}
 	j.blobMu.Lock()
 	defer j.blobMu.Unlock()
 	if j.closed.Load() {
@@ -121,6 +124,24 @@ func (j *Journal) LetGo(sha string, before time.Time) (bool, error) {
 	}
 	j.blobBytes.Add(-fi.Size())
 	return true, j.step("sync its folder", func() error { return syncDir(filepath.Dir(path)) })
+}
+
+// dropWholes forgets who gave content: whoever wants to name it again gives it again.
+func (j *Journal) dropWholes(sha string) error {
+	var wholes []partKey
+	j.parts.mu.Lock()
+	for key, p := range j.parts.rows {
+		if key.sha == sha && p.row.Whole {
+			wholes = append(wholes, key)
+		}
+	}
+	j.parts.mu.Unlock()
+	for _, key := range wholes {
+		if err := j.dropPart(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MarkLeft notes that content left elsewhere before it came here. It does nothing when the content is here.

@@ -122,6 +122,36 @@ func TestWhatIsKeptAgainStays(t *testing.T) {
 	}
 }
 
+// TestWhoGaveItGivesItAgain: once content has left, having given it counts no more.
+func TestWhoGaveItGivesItAgain(t *testing.T) {
+	j := open(t, tempDir(t), Options{})
+	content := []byte("given in pieces")
+	sha := hashOf(content)
+	give := func() {
+		t.Helper()
+		if row, err := j.BeginPart("w", sha, int64(len(content))); err != nil || row.Have != 0 {
+			t.Fatalf("%+v, %v", row, err)
+		}
+		if _, err := j.AddPart("w", sha, 0, content); err != nil {
+			t.Fatal(err)
+		}
+		if row, err := j.FinishPart(t.Context(), "w", sha); err != nil || !row.Whole {
+			t.Fatalf("%+v, %v", row, err)
+		}
+	}
+	give()
+	if gone, err := j.LetGo(sha, time.Now().Add(time.Hour)); err != nil || !gone {
+		t.Fatalf("gone %v, err %v", gone, err)
+	}
+	if row, ok := j.PartOf("w", sha); ok {
+		t.Errorf("it counts as given: %+v", row)
+	}
+	give()
+	if !j.HasBlob(sha) {
+		t.Error("given again it is not here")
+	}
+}
+
 // TestDamagedRecordsMayNameAnything: as long as one cannot be read it is not known whether it names the content.
 func TestDamagedRecordsMayNameAnything(t *testing.T) {
 	dir := tempDir(t)
