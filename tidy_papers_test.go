@@ -132,6 +132,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"roles/member/admission.go:DecodeJoinAnswer":  "FuzzDecodeAdmission",
 	"roles/worker/repo/header.go:parseHeader":     "FuzzParseHeader",
 	"roles/worker/keeper/usage.go:usage.add":      "FuzzUsage",
+	"node/backup/archive.go:Read":                 "FuzzRead",
 	"node/bridge/line.go:ParseLine":               "FuzzParseLine",
 	"node/foreign/session.go:Session.Frame":       "FuzzSession",
 	"node/gossip/transport.go:readPacket":         "FuzzPacket",

@@ -41,6 +41,7 @@ type Config struct {
 
 	probe      func(*Node)   // tests look inside
 	silentWait time.Duration // tests; 0: a minute
+	askTime    time.Duration // tests; 0: half a minute
 	goneAfter  time.Duration // tests; 0: a minute
 }
 

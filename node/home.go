@@ -23,6 +23,7 @@ import (
 //	mesh.key    the mesh key's seed, on the founding node until it is put away
 //	mesh.json   meshFile: which mesh, the certificate chain, ports
 //	node.json   api.NodeFile: of the running process
+//	imported.json  imported: since an import, until others gave back what was done after the export
 //	lock        held while a process runs
 //	journal/ agents/ runs/ log
 type home struct {
@@ -80,6 +81,9 @@ func openHome(dir string) (*home, error) {
 		return nil, fmt.Errorf("lock home: %w", err)
 	}
 	h := &home{dir: dir, lock: lock}
+	if err := sweepCopies(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("remove what an export left: %w", err), lock.Close())
+	}
 	if h.key, err = keyFile(filepath.Join(dir, "node.key"), true); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}

@@ -107,7 +107,7 @@ func (n *Node) found() error {
 // retire puts the present mesh's journal aside, readable, and makes the home fresh again.
 func (n *Node) retire() error {
 	m := &n.home.mesh
-	aside := fmt.Sprintf("journal-of-%s", member.MeshID(m.Mesh).Short())
+	aside := retiredPrefix + member.MeshID(m.Mesh).Short()
 	if err := os.Rename(n.home.path("journal"), n.home.path(aside)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("put the old mesh aside: %w", err)
 	}

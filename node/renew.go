@@ -18,6 +18,7 @@ func (l *loop) lookAtCertificates() {
 		return
 	}
 	l.lookAt = l.now.Add(lookEvery)
+	l.n.warnings.clear("mesh-key")
 	l.membersDirty = true
 	if !l.roster().Issuer(l.n.home.peer) || l.n.fenced.Load() != nil {
 		return
@@ -29,6 +30,9 @@ func (l *loop) lookAtCertificates() {
 	}
 	for _, m := range l.roster().Members() {
 		if !m.Cert.Renewable(l.now) || m.Revoked || !l.renews(m.Peer) {
+			if m.Cert.Renewable(l.now) && !m.Revoked {
+				l.missMeshKey(m)
+			}
 			continue
 		}
 		chain, r := l.renewed(own, m)

@@ -100,6 +100,9 @@ func (c *Config) fill() {
 	if c.Deadlock.After <= 0 {
 		c.Deadlock.After = deadlockAfter
 	}
+	if c.askTime == 0 {
+		c.askTime = askTime
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -119,18 +122,6 @@ func randomText(bytes int) string {
 	b := make([]byte, bytes)
 	_, _ = rand.Read(b) // crypto/rand never fails
 	return hex.EncodeToString(b)
-}
-
-func (n *Node) reportRecovery() {
-	r := n.store.Recovery()
-	if r.TornBytes > 0 {
-		n.log.Info("unfinished commit left out", "part", "journal", "bytes", r.TornBytes)
-	}
-	if len(r.SetAside) > 0 {
-		n.warnings.set("damaged", fmt.Sprintf("the store was damaged (%s): %d records were taken over, the rest comes from other nodes; the old files are kept as %s",
-			r.Reason, r.Salvaged, strings.Join(r.SetAside, ", ")))
-		n.log.Error("damaged store set aside", "part", "journal", "reason", r.Reason, "files", r.SetAside, "salvaged", r.Salvaged, "lost", len(r.Lost))
-	}
 }
 
 // openMesh listens where the home listened before; a port that is taken is replaced by another, and said.
@@ -283,8 +274,10 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	if n.gossip != nil {
 		add("gossip", n.gossip.Run)
 	}
-	add("bridge", n.bridge.Run)
-	add("boards", n.abroad.run)
+	gate := make(chan struct{})
+	add("catching up", func(ctx context.Context) error { return n.catchUp(ctx, gate) })
+	add("bridge", behind(gate, n.bridge.Run))
+	add("boards", behind(gate, n.abroad.run))
 	add("health", n.sampleHealth)
 	add("state document", n.watchState)
 	add("access lists", n.watchAccess)
@@ -299,15 +292,21 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 			endLoop()
 			return errors.Join(err, <-loopDone, ln.Close())
 		}
-		add("worker", n.runner.run)
+		add("worker", behind(gate, n.runner.run))
 	}
+	serving, endServing := context.WithCancel(n.ctx)
 	g.Add(func() error {
+		select {
+		case <-gate:
+		case <-serving.Done():
+			return ln.Close()
+		}
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("board: %w", err)
 		}
 		return nil
-	}, func(error) { srv.Close() })
-	add("ready", func(ctx context.Context) error { return n.ready(ctx, joined) })
+	}, func(error) { endServing(); srv.Close() })
+	add("ready", behind(gate, func(ctx context.Context) error { return n.ready(ctx, joined) }))
 	err := g.Run()
 	n.stop(errStopping)
 	n.wait.Wait()

@@ -23,6 +23,13 @@ type Backend interface {
 	Blobs
 	Sockets
 	Office
+	Backups
+}
+
+// Backups is what an export and a repair ask of the running node.
+type Backups interface {
+	// CopyStore makes a copy of the store as of one moment in a folder of the home, which the caller removes.
+	CopyStore(ctx context.Context) (api.StoreCopy, error)
 }
 
 // Watched is what machines ask that watch over the node. It answers whatever is broken.

@@ -350,6 +350,11 @@ func (f *fake) TakeMain(context.Context) (api.TakeResult, error) {
 	return api.TakeResult{}, nil
 }
 
+func (f *fake) CopyStore(context.Context) (api.StoreCopy, error) {
+	f.note("copy store")
+	return api.StoreCopy{Dir: "/home/export-1"}, nil
+}
+
 func (f *fake) Claims(context.Context) ([]api.Claim, error) { return f.claimed, nil }
 
 func (f *fake) Acquire(_ context.Context, req api.ClaimRequest) (api.Claim, error) {

@@ -58,7 +58,7 @@ Start here: aster up --detach, then aster board.`,
 			root.AddCommand(c)
 		}
 	}
-	add("node", upCommand(a), downCommand(a), statusCommand(a), boardCommand(a), doctorCommand(a), logsCommand(a))
+	add("node", upCommand(a), downCommand(a), statusCommand(a), boardCommand(a), doctorCommand(a), exportCommand(a), importCommand(a), logsCommand(a))
 	add("talk", sendCommand(a), delegateCommand(a), reportCommand(a), inboxCommand(a), ackCommand(a), waitCommand(a),
 		showCommand(a), outboxCommand(a), tailCommand(a), searchCommand(a), taskCommand(a))
 	add("mesh", peersCommand(a), agentsCommand(a), agentCommand(a), mainCommand(a), claimCommand(a), inviteCommand(a), memberCommand(a), keyCommand(a), operatorCommand(a), joinBoardCommand(a), leaveCommand(a))

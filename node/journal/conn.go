@@ -33,9 +33,7 @@ func openConn(path, vfsName string, setup ...string) (*conn, error) {
 		}
 	}
 	registerLayer()
-	query := url.Values{"modeof": {path}, "vfs": {cmp.Or(vfsName, layerName)}}
-	name := (&url.URL{Path: "/" + filepath.ToSlash(path)}).EscapedPath()[1:]                       // the slash keeps a colon from being escaped
-	db, err := sqlite3.Open("file:" + name + "?" + strings.ReplaceAll(query.Encode(), "+", "%20")) // the engine knows no plus
+	db, err := sqlite3.Open(fileURI(path, vfsName))
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +47,13 @@ func openConn(path, vfsName string, setup ...string) (*conn, error) {
 		}
 	}
 	return c, nil
+}
+
+// fileURI names a database to the engine.
+func fileURI(path, vfsName string) string {
+	query := url.Values{"modeof": {path}, "vfs": {cmp.Or(vfsName, layerName)}}
+	name := (&url.URL{Path: "/" + filepath.ToSlash(path)}).EscapedPath()[1:]     // the slash keeps a colon from being escaped
+	return "file:" + name + "?" + strings.ReplaceAll(query.Encode(), "+", "%20") // the engine knows no plus
 }
 
 // openReader opens a connection for queries.

@@ -345,6 +345,12 @@ func (c *Client) RemoveOperator(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: "DELETE", path: []string{"operators", id}}, nil, nil)
 }
 
+// CopyStore makes a copy of the node's store in its home; the caller removes it.
+func (c *Client) CopyStore(ctx context.Context) (out api.StoreCopy, err error) {
+	err = c.call(ctx, post("store", "copy"), nil, &out)
+	return out, err
+}
+
 // Down asks the node to end. It returns when the node has begun to.
 func (c *Client) Down(ctx context.Context) error { return c.call(ctx, post("down"), nil, nil) }
 

@@ -1,0 +1,19 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// backupRows are what aster export and aster doctor ask, which can read the home.
+func (s *Server) backupRows() []route {
+	return []route{
+		{method: "POST", path: api.Prefix + "/store/copy", who: ownerOnly, handle: s.copyStore},
+	}
+}
+
+func (s *Server) copyStore(w http.ResponseWriter, r *http.Request, _ Standing) {
+	c, err := s.backend.CopyStore(r.Context())
+	s.give(w, r, c, err)
+}
