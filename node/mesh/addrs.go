@@ -96,19 +96,37 @@ func (m *Mesh) OpenLAN() error {
 	return m.listenLAN()
 }
 
-func (m *Mesh) listenLAN() error {
+func (m *Mesh) listenLAN() error { return m.listenAt(usableIPs()) }
+
+// listenAt listens on these addresses of this machine as far as nothing listens there yet, at whichever port: the QUIC
+// transport panics where one socket is listened on twice, and asking for any port may find it the socket that it has.
+func (m *Mesh) listenAt(ips []netip.Addr) error {
 	port := m.Port()
 	var errs []error
-	for _, ip := range usableIPs() {
-		err := m.Listen(ListenOn(ip, port))
+	for _, ip := range ips {
+		missing := func(addrs []string) []string {
+			return slices.DeleteFunc(addrs, func(a string) bool { return m.listensAt(ip, a) })
+		}
+		err := m.Listen(missing(ListenOn(ip, port)))
 		if errors.Is(err, ErrPortTaken) {
 			// Each transport then gets a port of its own; they are announced with it.
-			tcp := strings.TrimSuffix(ListenOn(ip, 0)[0], "/ws")
-			err = m.Listen([]string{tcp, ListenOn(ip, 0)[1]})
+			err = m.Listen(missing(ListenOn(ip, 0)[:2]))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// listensAt says whether a listener with the transport of like takes what comes to ip.
+func (m *Mesh) listensAt(ip netip.Addr, like string) bool {
+	parsed, err := parseAddr(like)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(m.host.swarm.ListenAddresses(), func(a ma.Multiaddr) bool {
+		at := ipOf(a)
+		return transportOf(a) == transportOf(parsed) && (at == ip || at.IsUnspecified() && at.Is4() == ip.Is4())
+	})
 }
 
 // Port is the TCP port of the first listener, 0 without one.

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -56,6 +57,37 @@ func TestLoopbackIsAnnouncedOnlyWhileNothingElseIsOpen(t *testing.T) {
 	}
 	if err := a.OpenLAN(); err != nil {
 		t.Errorf("a second OpenLAN: %v", err)
+	}
+}
+
+// A machine whose port is taken on some network, and that looks at its networks again: nothing is opened twice, which the
+// QUIC transport would answer with a panic.
+func TestNetworksAreOpenedOnceWherePortsAreTaken(t *testing.T) {
+	a := startHost(t, &roster{}, nil)
+	other := netip.MustParseAddr("127.0.0.2")
+	at := netip.AddrPortFrom(other, uint16(a.Port()))
+	tcp, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
+	if err != nil {
+		t.Skip("a machine without 127.0.0.2: ", err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	var opened []string
+	for range 3 {
+		if err := a.listenAt([]netip.Addr{other}); err != nil {
+			t.Fatal(err)
+		}
+		now := a.addrsAt(other)
+		if opened == nil {
+			opened = now
+		}
+		if len(now) != 2 || !slices.Equal(now, opened) {
+			t.Fatalf("it listens on %q, and at first on %q", now, opened)
+		}
 	}
 }
 

@@ -239,12 +239,12 @@ func (m *Mesh) holds(l *link, theirs hello) error {
 	return ErrDuplicate
 }
 
-// unlink is the end of a link, called once by its run.
+// unlink is the end of a link, called once by its run. It gives up the link's place only when its end has been told: the
+// next link finds it there and waits for it, or the peer would be called gone after its new link was called up.
 func (m *Mesh) unlink(l *link, why error) {
 	m.mu.Lock()
 	current := m.links[l.peer] == l
 	if current {
-		delete(m.links, l.peer)
 		m.forget(l.peer, l.id)
 	}
 	m.mu.Unlock()
@@ -256,6 +256,11 @@ func (m *Mesh) unlink(l *link, why error) {
 	}
 	if m.cfg.OnLinkDown != nil {
 		m.cfg.OnLinkDown(l.peer, why)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.links[l.peer] == l {
+		delete(m.links, l.peer)
 	}
 }
 

@@ -297,6 +297,36 @@ func TestRestartOnAnotherPortIsFound(t *testing.T) {
 	until(t, "linked a third time", func() bool { return a.linked(third) && third.linked(a) })
 }
 
+// A peer that restarts may be linked again before the end of its former link was told: the end is told first all the same.
+func TestTheEndOfALinkIsToldBeforeTheNextOneIsUp(t *testing.T) {
+	r, told, ending, end := &roster{}, make(chan string, 8), make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	a := startHost(t, r, func(c *Config) {
+		c.OnLink = func(LinkInfo) { told <- "up" }
+		c.OnLinkDown = func(protocol.PeerID, error) {
+			first.Do(func() { close(ending); <-end })
+			told <- "down"
+		}
+	})
+	b := startHost(t, r, nil)
+	r.set(a.Self(), Inside)
+	r.set(b.Self(), Inside)
+	b.SetPeers([]Peer{{ID: a.Self(), Addrs: a.addr}})
+	until(t, "linked", func() bool { return a.linked(b) && b.linked(a) })
+	go b.stop()
+	<-ending
+	again := startHost(t, r, func(c *Config) { c.Key = b.key })
+	again.SetPeers([]Peer{{ID: a.Self(), Addrs: a.addr}})
+	until(t, "linked anew, as the peer sees it", func() bool { return again.linked(a) })
+	close(end)
+	for _, want := range []string{"up", "down", "up"} {
+		if got := <-told; got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	b.stop()
+}
+
 func TestRevokedPeerIsClosedAtOnceAndStaysOut(t *testing.T) {
 	r := &roster{}
 	a, b := pair(t, r, nil)
