@@ -129,16 +129,37 @@ func (m *Mesh) listensAt(ip netip.Addr, like string) bool {
 	})
 }
 
-// Port is the TCP port of the first listener, 0 without one.
+// Port is the TCP port of the first listener of Config.Listen, 0 without one. Listeners that came later may have others.
 func (m *Mesh) Port() int {
-	for _, a := range m.host.swarm.ListenAddresses() {
-		if v, err := a.ValueForProtocol(ma.P_TCP); err == nil {
-			if port, err := strconv.Atoi(v); err == nil {
+	for _, first := range m.cfg.Listen {
+		parsed, err := parseAddr(first)
+		if err != nil {
+			continue
+		}
+		want, at := tcpPort(parsed), ipOf(parsed)
+		if want > 0 {
+			return want
+		}
+		for _, a := range m.host.swarm.ListenAddresses() {
+			if port := tcpPort(a); port > 0 && want == 0 && ipOf(a) == at {
 				return port
 			}
 		}
 	}
 	return 0
+}
+
+// tcpPort is -1 for an address without TCP.
+func tcpPort(a ma.Multiaddr) int {
+	v, err := a.ValueForProtocol(ma.P_TCP)
+	if err != nil {
+		return -1
+	}
+	port, err := strconv.Atoi(v)
+	if err != nil {
+		return -1
+	}
+	return port
 }
 
 // Addrs lists the multiaddrs at which others may reach this node, TCP first, without /p2p. Loopback is left out when
