@@ -23,12 +23,15 @@ import (
 
 // node is one home with the process that runs on it now and then.
 type node struct {
-	t      *testing.T
-	name   string
-	home   string
-	said   string     // file of everything that its processes said on stderr
-	prefix []string   // argv in front of the binary: another network namespace
-	passed []*os.File // files from 3 on that up is started with
+	t       *testing.T
+	name    string
+	home    string
+	said    string                            // file of everything that its processes said on stderr
+	prefix  []string                          // argv in front of the binary: another network namespace
+	passed  []*os.File                        // files from 3 on that up is started with
+	program string                            // that up runs instead of the one that was built
+	env     []string                          // of up, beside ours
+	reach   func(api.NodeFile) *client.Client // how this process gets at its API; nil: as its commands do
 
 	// Changed by start and kill, which one goroutine calls.
 	cmd   *exec.Cmd
@@ -79,7 +82,9 @@ func must(t *testing.T, err error) {
 func (n *node) argv(args ...string) []string {
 	binary := built
 	if len(args) > 0 && args[0] == "up" {
-		binary = nodeBuilt
+		if binary = nodeBuilt; n.program != "" {
+			binary = n.program
+		}
 	}
 	return append(append(append([]string{}, n.prefix...), binary, "--home", n.home), args...)
 }
@@ -124,6 +129,9 @@ func (n *node) start(token string, more ...string) (*api.Ready, result) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(token + "\n")
 	cmd.SysProcAttr, cmd.ExtraFiles = dieWithUs(), n.passed
+	if len(n.env) > 0 {
+		cmd.Env = append(os.Environ(), n.env...)
+	}
 	stderr, err := os.OpenFile(n.said, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	must(n.t, err)
 	from, err := stderr.Seek(0, io.SeekEnd)
@@ -158,6 +166,9 @@ func (n *node) start(token string, more ...string) (*api.Ready, result) {
 	if json.Unmarshal([]byte(first), &ready) == nil && ready.Event == "ready" {
 		c, err := client.Open(n.home)
 		must(n.t, err)
+		if n.reach != nil {
+			c = n.reach(c.Node())
+		}
 		n.mu.Lock()
 		n.client, n.ready = c, ready
 		n.mu.Unlock()
