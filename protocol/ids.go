@@ -110,59 +110,93 @@ func (p PeerID) Short() string {
 
 const base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
+// base58Limb is 58^5: five digits are worked off at once.
+const base58Limb = 58 * 58 * 58 * 58 * 58
+
 func base58Encode(in []byte) string {
 	zeros := 0
 	for zeros < len(in) && in[zeros] == 0 {
 		zeros++
 	}
-	var room [64]byte
-	digits := room[:0]
-	for _, b := range in[zeros:] {
-		carry := int(b)
-		for i := range digits {
-			carry += int(digits[i]) << 8
-			digits[i] = byte(carry % 58)
-			carry /= 58
+	var room [16]uint32
+	limbs := room[:0] // of five digits each, the lowest first
+	for rest := in[zeros:]; len(rest) > 0; {
+		n := min(len(rest), 4)
+		var carry uint64
+		for _, b := range rest[:n] {
+			carry = carry<<8 | uint64(b)
 		}
-		for carry > 0 {
-			digits = append(digits, byte(carry%58))
-			carry /= 58
+		rest = rest[n:]
+		for i := range limbs {
+			carry += uint64(limbs[i]) << (8 * n)
+			limbs[i] = uint32(carry % base58Limb)
+			carry /= base58Limb
+		}
+		for ; carry > 0; carry /= base58Limb {
+			limbs = append(limbs, uint32(carry%base58Limb))
 		}
 	}
-	out := make([]byte, 0, zeros+len(digits))
+	out := make([]byte, 0, zeros+5*len(limbs))
 	for range zeros {
 		out = append(out, base58Alphabet[0])
 	}
-	for i := len(digits) - 1; i >= 0; i-- {
-		out = append(out, base58Alphabet[digits[i]])
+	for i := len(limbs) - 1; i >= 0; i-- {
+		v := limbs[i]
+		for unit := uint32(base58Limb / 58); unit > 0; unit /= 58 {
+			if d := v / unit; d > 0 || len(out) > zeros { // not the zeros before the first digit
+				out = append(out, base58Alphabet[d])
+			}
+			v %= unit
+		}
 	}
 	return string(out)
 }
+
+// base58Digits is what each character stands for, 255 for none.
+var base58Digits = func() (of [256]byte) {
+	for i := range of {
+		of[i] = 255
+	}
+	for i := range base58Alphabet {
+		of[base58Alphabet[i]] = byte(i)
+	}
+	return of
+}()
 
 func base58Decode(s string) ([]byte, bool) {
 	zeros := 0
 	for zeros < len(s) && s[zeros] == '1' {
 		zeros++
 	}
-	bytes := []byte{}
-	for i := zeros; i < len(s); i++ {
-		carry := strings.IndexByte(base58Alphabet, s[i])
-		if carry < 0 {
-			return nil, false
+	var room [16]uint32
+	limbs := room[:0] // of four bytes each, the lowest first
+	for rest := s[zeros:]; len(rest) > 0; {
+		n := min(len(rest), 5)
+		var carry, unit uint64 = 0, 1
+		for i := range n {
+			d := base58Digits[rest[i]]
+			if d == 255 {
+				return nil, false
+			}
+			carry, unit = carry*58+uint64(d), unit*58
 		}
-		for i := range bytes {
-			carry += int(bytes[i]) * 58
-			bytes[i] = byte(carry)
-			carry >>= 8
+		rest = rest[n:]
+		for i := range limbs {
+			carry += uint64(limbs[i]) * unit
+			limbs[i] = uint32(carry)
+			carry >>= 32
 		}
-		for carry > 0 {
-			bytes = append(bytes, byte(carry))
-			carry >>= 8
+		if carry > 0 {
+			limbs = append(limbs, uint32(carry))
 		}
 	}
-	out := make([]byte, zeros, zeros+len(bytes))
-	for i := len(bytes) - 1; i >= 0; i-- {
-		out = append(out, bytes[i])
+	out := make([]byte, zeros, zeros+4*len(limbs))
+	for i := len(limbs) - 1; i >= 0; i-- {
+		for shift := 24; shift >= 0; shift -= 8 {
+			if b := byte(limbs[i] >> shift); b > 0 || len(out) > zeros {
+				out = append(out, b)
+			}
+		}
 	}
 	return out, true
 }

@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"bytes"
 	"crypto/ed25519"
+	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -60,4 +63,32 @@ func FuzzPeerID(f *testing.F) {
 			t.Errorf("%q holds a key whose id is %q", s, PeerIDOf(pub))
 		}
 	})
+}
+
+func TestBase58IsTheNumberInThatBase(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 8))
+	for range 2000 {
+		raw := make([]byte, rng.IntN(48))
+		for i := range raw {
+			raw[i] = byte(rng.Uint32())
+		}
+		for i := range raw[:rng.IntN(len(raw)+1)] {
+			raw[i] = 0
+		}
+		want := ""
+		for n, base := new(big.Int).SetBytes(raw), big.NewInt(58); n.Sign() > 0; {
+			var digit big.Int
+			n.DivMod(n, base, &digit)
+			want = string(base58Alphabet[digit.Int64()]) + want
+		}
+		for i := 0; i < len(raw) && raw[i] == 0; i++ {
+			want = "1" + want
+		}
+		if got := base58Encode(raw); got != want {
+			t.Fatalf("%x is %q, got %q", raw, want, got)
+		}
+		if back, ok := base58Decode(want); !ok || !bytes.Equal(back, raw) {
+			t.Fatalf("%q is %x, got %x", want, raw, back)
+		}
+	}
 }

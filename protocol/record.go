@@ -20,7 +20,14 @@ type Start struct {
 }
 
 // String is 32 hex digits; later starts sort after earlier ones.
-func (s Start) String() string { return fmt.Sprintf("%016x%016x", uint64(s.At), s.Rand) }
+func (s Start) String() string { return string(s.append(make([]byte, 0, 32))) }
+
+func (s Start) append(out []byte) []byte {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(s.At))
+	binary.BigEndian.PutUint64(raw[8:], s.Rand)
+	return hex.AppendEncode(out, raw[:])
+}
 
 // ParseStart reads what String wrote.
 func ParseStart(text string) (Start, error) {
@@ -88,7 +95,14 @@ type LogID struct {
 
 // String is "PEER/START/SCOPE".
 func (l LogID) String() string {
-	return string(l.Peer) + "/" + l.Start.String() + "/" + string(l.Scope)
+	var room [192]byte
+	return string(l.append(room[:0]))
+}
+
+func (l LogID) append(out []byte) []byte {
+	out = append(append(out, l.Peer...), '/')
+	out = append(l.Start.append(out), '/')
+	return append(out, l.Scope...)
 }
 
 // ParseLogID reads what String wrote and checks each part.
@@ -165,37 +179,37 @@ var (
 // Hash is SHA-256 over: the tag, then log, seq, prev, at, wall, kind and body, each text with its length before it
 // (big endian, 4 bytes).
 func (r *Record) Hash() Hash {
-	h := sha256.New()
-	var n [8]byte
-	text := func(s string) {
-		binary.BigEndian.PutUint32(n[:4], uint32(len(s)))
-		h.Write(n[:4])
-		h.Write([]byte(s))
+	var room [2048]byte // a record is mostly smaller, and hashed several times on its way
+	out := room[:0]
+	if need := len(r.Log.Peer) + len(r.Log.Scope) + len(r.Kind) + len(r.Body) + 192; need > len(room) {
+		out = make([]byte, 0, need)
 	}
-	number := func(v uint64) {
-		binary.BigEndian.PutUint64(n[:], v)
-		h.Write(n[:])
-	}
-	text("aster.record.1")
-	text(r.Log.String())
-	number(r.Seq)
-	h.Write(r.Prev[:])
-	number(uint64(r.At))
-	number(uint64(r.Wall))
-	text(string(r.Kind))
-	binary.BigEndian.PutUint32(n[:4], uint32(len(r.Body)))
-	h.Write(n[:4])
-	h.Write(r.Body)
-	var sum Hash
-	h.Sum(sum[:0])
-	return sum
+	size := func(n int) { out = binary.BigEndian.AppendUint32(out, uint32(n)) }
+	size(len(recordTag))
+	out = append(out, recordTag...)
+	at := len(out)
+	size(0)
+	out = r.Log.append(out)
+	binary.BigEndian.PutUint32(out[at:], uint32(len(out)-at-4))
+	out = binary.BigEndian.AppendUint64(out, r.Seq)
+	out = append(out, r.Prev[:]...)
+	out = binary.BigEndian.AppendUint64(out, uint64(r.At))
+	out = binary.BigEndian.AppendUint64(out, uint64(r.Wall))
+	size(len(r.Kind))
+	out = append(out, r.Kind...)
+	size(len(r.Body))
+	return sha256.Sum256(append(out, r.Body...))
 }
+
+const recordTag = "aster.record.1"
 
 const signTag = "aster.commit.1\x00"
 
 // Sign sets Sig; it belongs on the last record of a commit.
-func (r *Record) Sign(key ed25519.PrivateKey) {
-	h := r.Hash()
+func (r *Record) Sign(key ed25519.PrivateKey) { r.SignHash(key, r.Hash()) }
+
+// SignHash is Sign for whoever has r.Hash() already.
+func (r *Record) SignHash(key ed25519.PrivateKey, h Hash) {
 	r.Sig = ed25519.Sign(key, append([]byte(signTag), h[:]...))
 }
 

@@ -3,8 +3,10 @@ package protocol
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -113,4 +115,28 @@ func FuzzVerifyCommits(f *testing.F) {
 			t.Errorf("record %d, field %d changed to %q: %v", which%3, field%7, to, err)
 		}
 	})
+}
+
+// What is signed must never change: the sum is made here as the comment of Hash says it.
+func TestHashCoversEveryPartWithItsLength(t *testing.T) {
+	for _, body := range []int{0, 1, 600, 1800, 2048, 70_000} {
+		r := Record{Log: LogID{Peer: "p", Start: Start{At: 0xabc, Rand: 1}, Scope: "in"}, Seq: 3, Prev: Hash{9}, At: 77, Wall: -1, Kind: KindMessage, Body: bytes.Repeat([]byte{7}, body)}
+		want := sha256.New()
+		text := func(s string) {
+			want.Write([]byte{byte(len(s) >> 24), byte(len(s) >> 16), byte(len(s) >> 8), byte(len(s))})
+			want.Write([]byte(s))
+		}
+		number := func(v uint64) { want.Write(binary.BigEndian.AppendUint64(nil, v)) }
+		text("aster.record.1")
+		text("p/0000000000000abc0000000000000001/in")
+		number(3)
+		want.Write(r.Prev[:])
+		number(77)
+		number(math.MaxUint64)
+		text("msg")
+		text(string(r.Body))
+		if got := r.Hash(); !bytes.Equal(got[:], want.Sum(nil)) {
+			t.Errorf("a record with %d bytes hashes to %s, want %x", body, got, want.Sum(nil))
+		}
+	}
 }
