@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -98,11 +99,25 @@ func (j *Journal) Commit(b Batch) (first uint64, err error) {
 		return 0, j.fail(fmt.Errorf("commit: %w", err))
 	}
 	j.settleUsed()
+	j.grow()
+	return c.first, nil
+}
+
+// grewEvery is how often commits wake Run, unless there is something for it to do at once: a wake-up costs as much as the
+// rest of a commit. It is less than all that Run waits for.
+const grewEvery = 100 * time.Millisecond
+
+// grow wakes Run.
+func (j *Journal) grow() {
+	now := time.Now()
+	if now.Sub(j.grewAt) < grewEvery && j.unfiledRecords.Load() < fillAt {
+		return
+	}
 	select {
 	case j.grew <- struct{}{}:
+		j.grewAt = now
 	default:
 	}
-	return c.first, nil
 }
 
 // keep makes a commit durable and lets queries see it.

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -117,13 +118,13 @@ type Journal struct {
 
 	// Guarded by wmu, which comes before fmu, which comes before mu. Held across I/O on purpose: it is the queue of those who
 	// commit.
-	wmu        sync.Mutex
-	ahead      ahead
-	next       uint64 // position of the next record
-	nextRow    int64  // of the next log
-	dbBytes    int64  // of the files when last measured
-	walFile    int64
-	unmeasured int64 // bytes of records and rows since then
+	wmu              sync.Mutex
+	ahead            ahead
+	next             uint64    // position of the next record
+	nextRow          int64     // of the next log
+	dbBytes, walFile int64     // of the files when last measured
+	unmeasured       int64     // bytes of records and rows since then
+	grewAt           time.Time // when Run was woken last
 
 	// Guarded by fmu: the writer's connection. Held across I/O too: it is the queue of those who fill the database.
 	fmu        sync.Mutex

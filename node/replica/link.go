@@ -36,6 +36,7 @@ type link struct {
 	storeBytes  int // of flightBytes, from the store
 
 	have    []*logState // to be confirmed to it
+	haveBy  time.Time   // when at the latest, if there are any
 	proofs  []Range
 	takenAt time.Time // when it last sent something new
 	strange int

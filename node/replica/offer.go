@@ -82,7 +82,7 @@ func (r *Replica) Offered(now time.Time, peer protocol.PeerID, recs []protocol.R
 	case last <= held:
 		r.heard(now, peer, l, last)
 		if k := r.link(peer); k != nil && last <= l.seq && r.sees(k, id) {
-			k.confirm(l) // it may have crossed ours; the sender's window waits for it
+			k.confirm(l, time.Time{}) // it may have crossed ours; the sender's window waits for it
 		}
 		return Offer{Verdict: Repeat}
 	case first > held+1:
@@ -193,6 +193,7 @@ type Commit struct {
 	Hash  protocol.Hash
 	Bytes int             // of the records that were added, about
 	From  protocol.PeerID // who sent them; empty: this node wrote them
+	Quiet bool            // nobody waits to hear that they are here
 }
 
 // Committed says that records are durable here: own ones, or such that Offered took. From then on they are stated,
@@ -214,12 +215,16 @@ func (r *Replica) Committed(now time.Time, c Commit) {
 	if l.lacking {
 		l.lackAt, l.askAt = now, now.Add(needAfter)
 	}
+	var by time.Time
+	if c.Quiet && c.Bytes < quietBytes {
+		by = now.Add(quietFor)
+	}
 	for _, k := range r.links {
 		if !r.sees(k, l.id) {
 			continue
 		}
 		if c.From != "" && (k.inside || k.peer == l.id.Peer || k.peer == c.From) {
-			k.confirm(l)
+			k.confirm(l, by)
 		}
 		if !k.compared || (k.vague[l.id.Peer] && k.logs[l] == nil && l.id.Peer != r.self) {
 			continue // the comparison will say what it lacks
@@ -235,7 +240,11 @@ func (r *Replica) Committed(now time.Time, c Commit) {
 	}
 }
 
-func (k *link) confirm(l *logState) {
+// confirm owes the peer a word on a log, at the instant by at the latest. Zero: at once.
+func (k *link) confirm(l *logState, by time.Time) {
+	if len(k.have) == 0 || by.Before(k.haveBy) {
+		k.haveBy = by
+	}
 	if !slices.Contains(k.have, l) {
 		k.have = append(k.have, l)
 	}

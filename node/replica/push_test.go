@@ -347,6 +347,40 @@ func TestOneHaveAPeerACommit(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyWaitsForIsConfirmedTogetherALittleLater(t *testing.T) {
+	r := linkedTo(t, nil, bob, cleo)
+	quiet := func(seq uint64, bytes int) Commit {
+		c := commit(logOf(bob, 1), seq, bytes, bob)
+		c.Quiet = true
+		return c
+	}
+	r.Committed(start, quiet(3, 1))
+	r.Committed(start.Add(quietFor/2), quiet(5, 1))
+	if rd := r.Ready(start.Add(quietFor / 2)); len(rd.Have) > 0 {
+		t.Errorf("receipts are confirmed at once: %v", rd.Have)
+	}
+	at := start.Add(quietFor)
+	if next := r.Next(); !next.Equal(at) {
+		t.Errorf("next is %s after the first, want %s", next.Sub(start), quietFor)
+	}
+	if rd := r.Ready(at); len(rd.Have) != 2 || len(rd.Have[0].Marks) != 1 || rd.Have[0].Marks[0].Seq != 5 {
+		t.Errorf("confirmed %v, want one mark at 5 for each", rd.Have)
+	}
+	if rd := r.Ready(at.Add(quietFor)); len(rd.Have) > 0 {
+		t.Errorf("confirmed again: %v", rd.Have)
+	}
+
+	r.Committed(at, quiet(6, 1))
+	r.Committed(at, commit(logOf(cleo, 1), 1, 1, cleo)) // a message: its sender waits, and the rest goes with it
+	if rd := r.Ready(at); len(rd.Have) != 2 || len(rd.Have[0].Marks) != 2 {
+		t.Errorf("confirmed %v, want both logs for each", rd.Have)
+	}
+	r.Committed(at, quiet(7, quietBytes))
+	if rd := r.Ready(at); len(rd.Have) != 2 {
+		t.Errorf("a large commit is not confirmed at once: %v", rd.Have)
+	}
+}
+
 func TestOnlyInsideNodesMakeARecordReplicated(t *testing.T) {
 	r := linkedTo(t, nil, bob, olaf)
 	log := logOf(ada, 1)

@@ -57,7 +57,7 @@ func (r *Replica) Ready(now time.Time) Ready {
 	rd := Ready{Need: r.needs, Forks: r.forks}
 	r.needs, r.forks = nil, nil
 	for _, k := range r.links {
-		if len(k.have) > 0 {
+		if len(k.have) > 0 && !now.Before(k.haveBy) {
 			h := HaveTo{Peer: k.peer, Marks: make([]Mark, 0, len(k.have))}
 			for _, l := range k.have {
 				h.Marks = append(h.Marks, Mark{Log: l.id, Seq: l.limit()})
@@ -171,6 +171,9 @@ func (r *Replica) Next() time.Time {
 	}
 	for _, k := range r.links {
 		sooner(k.compareAt)
+		if len(k.have) > 0 && !k.haveBy.IsZero() {
+			sooner(k.haveBy)
+		}
 		for _, h := range k.live {
 			if !h.passAt.IsZero() {
 				sooner(h.passAt)

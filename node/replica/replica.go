@@ -16,6 +16,11 @@ const (
 	// needAfter is how long a linked peer that holds what we lack may be silent before it is asked. It is longer than
 	// PassOnAfter with its stagger, so that who serves unasked comes first.
 	needAfter = 4 * protocol.PassOnAfter
+	// quietFor is how long a confirmation that nobody waits for may wait for others, so that most receipts cost no frame of
+	// their own. It is far below PassOnAfter: a third node that hears late passes nothing on.
+	quietFor = 20 * time.Millisecond
+	// quietBytes of one commit are confirmed at once: the sender's window waits for it.
+	quietBytes = 16 << 10
 	// needEvery is the distance between two requests for one log, each to another peer.
 	needEvery = 5 * time.Second
 	// feedCompares is after how many comparisons a node that feeds a peer others' records gives others a turn, so that two

@@ -39,9 +39,10 @@ func Commits(entries []journal.Entry, from map[protocol.LogID]protocol.PeerID) [
 		if !ok {
 			n = len(out)
 			at[rec.Log] = n
-			out = append(out, replica.Commit{Log: rec.Log, From: from[rec.Log]})
+			out = append(out, replica.Commit{Log: rec.Log, From: from[rec.Log], Quiet: true})
 		}
 		c := &out[n]
+		c.Quiet = c.Quiet && rec.Kind == protocol.KindReceipts
 		c.Seq, c.Hash, c.Bytes = rec.Seq, entries[i].Hash, c.Bytes+RecordBytes(rec)
 	}
 	return out
@@ -66,12 +67,12 @@ func Sign(key ed25519.PrivateKey, chain map[protocol.LogID]protocol.Hash, drafts
 		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
 		if unsigned[rec.Log] += RecordBytes(&rec); unsigned[rec.Log] > signEveryBytes {
 			unsigned[rec.Log] = 0
-			out[i].Record.Sign(key)
+			out[i].Record.SignHash(key, h)
 			delete(last, rec.Log)
 		}
 	}
 	for _, i := range last {
-		out[i].Record.Sign(key)
+		out[i].Record.SignHash(key, out[i].Hash)
 	}
 	return out
 }
