@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,8 @@ type loop struct {
 	recent        recentMessages
 	ours          ownMessages
 	sockets       map[hub.ConnID]*socket
+	corked        []*socket       // of this turn
+	unfolded      []journal.Entry // of this turn, durable
 	enc           *asterism.Encoder
 	letting       bool   // consequences go out: the roster stays as it is
 	list          []byte // the AgentList of that time
@@ -278,8 +281,11 @@ func (l *loop) finish() error {
 			l.out(o)
 		}
 		l.letting, l.list = false, nil
-		l.yield(rd.Out)
-		l.replicate()
+		l.uncork()
+		if l.replicate() && 0 < len(l.unfolded) && len(l.unfolded) <= uncorkedAtOnce {
+			runtime.Gosched() // else the links' writers wait for what follows
+		}
+		l.foldDue()
 		if !l.settle() && !l.membersDirty {
 			return nil
 		}
@@ -302,11 +308,13 @@ func (l *loop) commit(entries []journal.Entry, rd *hub.Ready) error {
 		e := &entries[i]
 		l.pos = first + uint64(i)
 		l.fresh[e.Record.Log] = append(l.fresh[e.Record.Log], e.Record)
-		l.fold(l.pos, &e.Record, e.Envelope)
 		l.noteOurs(&e.Record)
 		if e.Envelope != nil {
 			l.recent.put(hub.Ref{Log: e.Record.Log, Seq: e.Record.Seq}, l.pos, &e.Record, e.Envelope)
 		}
+	}
+	if l.unfolded = entries; !l.foldsLater(entries) {
+		l.foldDue()
 	}
 	for _, c := range turn.Commits(entries, l.from) {
 		l.rep.Committed(l.now, c)
@@ -318,39 +326,6 @@ func (l *loop) commit(entries []journal.Entry, rd *hub.Ready) error {
 
 // roster is who belongs to the mesh, as the board's fold knows it.
 func (l *loop) roster() *member.Roster { return l.board.Roster() }
-
-// fold lets the views see a record that is durable.
-func (l *loop) fold(pos uint64, r *protocol.Record, env *protocol.Envelope) {
-	if r.Kind == protocol.KindKey {
-		l.keyStep(r)
-	}
-	if err := l.board.Apply(r, env); err != nil {
-		l.log.Error("record not folded", "log", r.Log.String(), "seq", r.Seq, "err", err)
-	}
-	switch r.Kind {
-	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm, protocol.KindVoters:
-		l.membersDirty = true
-		l.declarations = nil // who is main decides whose word on a seat is shown
-	case protocol.KindFence:
-		l.fenceFolded(r)
-	case protocol.KindFork:
-		l.peersChanged()
-	case protocol.KindState:
-		l.showState()
-	case protocol.KindChannel:
-		l.channelStepped(r)
-	case protocol.KindKey:
-		l.asksChanged()
-	case protocol.KindMessage:
-		if env != nil {
-			l.askSaid(env)
-		}
-		if env != nil && protocol.Lookup(env.Intent).Class == protocol.ClassDeclaration {
-			l.declarations = nil
-		}
-	}
-	l.taskChanged(r, env)
-}
 
 // Values in the store, by prefix.
 const keyInvite = "invite/"

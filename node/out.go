@@ -2,7 +2,6 @@ package node
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -66,11 +65,29 @@ func (l *loop) out(o hub.Out) {
 	}
 }
 
-// yield lets the sockets that were given messages write them before the loop goes on: their writers would else come behind
-// those of the links, which carry receipts.
-func (l *loop) yield(outs []hub.Out) {
-	if slices.ContainsFunc(outs, func(o hub.Out) bool { _, ok := o.(hub.Deliver); return ok }) {
-		runtime.Gosched()
+// cork holds back what a turn says to a socket until all of it is said.
+func (l *loop) cork(s *socket) {
+	if !s.corked {
+		s.corked, l.corked = true, append(l.corked, s)
+		s.conn.Cork()
+	}
+}
+
+// uncorkedAtOnce is how many sockets the loop itself writes to in a turn. Of a turn that speaks to more the write loops take
+// care, side by side.
+const uncorkedAtOnce = 4
+
+// uncork lets the sockets have what was held back. It comes before what goes to other nodes: a message before its receipt.
+func (l *loop) uncork() {
+	few, others := len(l.corked) <= uncorkedAtOnce, false
+	for _, s := range l.corked {
+		s.corked = false
+		others = !s.conn.Uncork(few) || others
+	}
+	clear(l.corked)
+	l.corked = l.corked[:0]
+	if others {
+		runtime.Gosched() // else their writers come behind those of the links
 	}
 }
 
@@ -84,6 +101,7 @@ func (l *loop) deliver(o hub.Deliver) {
 		s.feed.behind = append(s.feed.behind, o)
 		return
 	}
+	l.cork(s)
 	env, wall := o.Env, l.now.UnixMilli()
 	if env == nil {
 		if m := l.recent.get(o.Ref); m != nil {
@@ -205,6 +223,7 @@ func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
 		if s == nil {
 			continue
 		}
+		l.cork(s)
 		switch {
 		case o.Delivered && m.env.Room != "": // a room's speaker heard it for all at once
 		case o.Delivered:

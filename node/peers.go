@@ -179,13 +179,14 @@ func (l *loop) vector(from protocol.PeerID, p *peerState, f meshwire.Vector) {
 	}
 }
 
-// replicate does what the replica owes: comparisons, ranges, questions and confirmations.
-func (l *loop) replicate() {
+// replicate does what the replica owes: comparisons, ranges, questions and confirmations. said: there was something.
+func (l *loop) replicate() (said bool) {
 	for range 256 { // a bound, so that one turn cannot serve a newcomer for ever
 		rd := l.rep.Ready(l.now)
 		if rd.Empty() {
 			break
 		}
+		said = true
 		for _, t := range turn.Talk(&rd) {
 			l.sendTo(t.Peer, t.Frame)
 		}
@@ -198,6 +199,7 @@ func (l *loop) replicate() {
 		}
 	}
 	clear(l.fresh)
+	return said
 }
 
 // sendRange sends whole commits of a log: from memory if this turn wrote them, else from the store.

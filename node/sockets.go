@@ -39,11 +39,12 @@ type socket struct {
 	streams asterism.Streams
 
 	// Owned by the loop.
-	sent  []sentFrame // deliveries whose reading is not confirmed, in order
-	feed  feed        // deliveries that wait for a large one
-	seen  bool        // it was given a roster, so it gets the next ones
-	as    *hub.Attach // once it is an agent
-	proxy bool        // that agent speaks through a plugin
+	sent   []sentFrame // deliveries whose reading is not confirmed, in order
+	corked bool        // in the loop's list
+	feed   feed        // deliveries that wait for a large one
+	seen   bool        // it was given a roster, so it gets the next ones
+	as     *hub.Attach // once it is an agent
+	proxy  bool        // that agent speaks through a plugin
 
 	undecided bool             // it may be a board or an agent that has not said HELLO yet
 	held      []*link.Prepared // what a board would have been shown meanwhile

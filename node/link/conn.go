@@ -119,6 +119,10 @@ type Conn struct {
 	over     bool   // one frame waits that did not fit; another one closes the connection
 	seq      uint64 // of the last frame taken by Send
 	probe    bool   // a ping is due at once
+	corked   bool   // nothing is written on its own account
+	writing  bool   // somebody owns written and the writing side of ws and wire: the write loop, or an Uncork
+	rest     bool   // wire holds what the socket did not take from an Uncork
+	written  uint64 // seq of the last frame written
 	pong     []byte // the answer to the latest ping; nil: none is due
 	farewell []byte // payload of our close frame
 }
@@ -140,6 +144,7 @@ func newConn(ws *websocket.Conn, w *wire, opt Options) *Conn {
 	c := &Conn{
 		ws: ws, wire: w, opt: opt, recode: opt.Recode[ws.Subprotocol()],
 		wake: make(chan struct{}, 1), shut: make(chan struct{}), authed: make(chan struct{}),
+		writing: true, // until it is served
 	}
 	ws.SetPingHandler(c.pinged)
 	ws.SetPongHandler(c.ponged)
@@ -168,6 +173,7 @@ func (c *Conn) Done() <-chan struct{} { return c.shut }
 // Conn, also for one that is already closed: it is what lets go of the socket.
 func (c *Conn) Serve(ctx context.Context, onMessage func(data []byte, binary bool)) error {
 	c.wire.arm(c.opt.QueueWait, c.opt.PingDead)
+	c.put(false)
 	if c.isShut.Load() {
 		c.wire.closeBy(time.Now().Add(closeWait)) // closed before it was served: its last words still have their time
 	}

@@ -91,8 +91,10 @@ func (c *Conn) SendCounted(frame []byte) (seq uint64, ok bool) {
 func (c *Conn) Probe() {
 	c.mu.Lock()
 	c.probe = true
+	if !c.corked {
+		c.poke()
+	}
 	c.mu.Unlock()
-	c.poke()
 }
 
 // Waiting is how many bytes wait for the peer or are being written.
@@ -122,7 +124,9 @@ func (c *Conn) enqueue(e entry) (uint64, bool) {
 	c.seq++
 	e.seq = c.seq
 	c.waiting = append(c.waiting, e)
-	c.poke()
+	if !c.corked {
+		c.poke()
+	}
 	return e.seq, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -24,17 +25,20 @@ type wire struct {
 	armed     bool
 	writeWait time.Duration
 	readWait  time.Duration
+	raw       syscall.RawConn // nil: nothing can be offered to this socket
 
 	until atomic.Int64 // a closing connection's last instant, Unix ns; 0: it is not closing
 
 	// Guarded by mu, which is held across writes on purpose: it is their order. Beside the write loop only a close frame for
 	// a protocol error comes from the read loop, and every write has a deadline.
-	mu    sync.Mutex
-	batch *[]byte
+	mu     sync.Mutex
+	batch  *[]byte
+	trying bool // what is gathered is to be offered, so nothing of it is written before
 }
 
 func (w *wire) arm(writeWait, readWait time.Duration) {
 	w.armed, w.writeWait, w.readWait = true, writeWait, readWait
+	w.raw = rawOf(w.Conn)
 }
 
 // closeBy bounds all reads and writes from now on, also those under way.
@@ -75,23 +79,61 @@ func (w *wire) Write(p []byte) (int, error) {
 	if w.batch == nil {
 		return len(p), w.writeOut(p)
 	}
-	if len(*w.batch)+len(p) > batchBytes {
+	if len(*w.batch)+len(p) > batchBytes && !w.trying {
 		if err := w.flushLocked(); err != nil {
 			return 0, err
 		}
 	}
-	if len(p) >= batchBytes {
+	if len(p) >= batchBytes && !w.trying {
 		return len(p), w.writeOut(p)
 	}
 	*w.batch = append(*w.batch, p...)
 	return len(p), nil
 }
 
-// begin gathers writes until finish.
+// begin gathers writes until finish, behind what the socket did not take when it was offered.
 func (w *wire) begin() {
 	w.mu.Lock()
-	w.batch = batches.Get().(*[]byte)
+	if w.batch == nil {
+		w.batch = batches.Get().(*[]byte)
+	}
 	w.mu.Unlock()
+}
+
+// try gathers writes until offer. It does not wait: false says that somebody is writing, or that nothing can be offered.
+func (w *wire) try() bool {
+	if w.raw == nil || !w.mu.TryLock() {
+		return false
+	}
+	defer w.mu.Unlock()
+	if w.batch != nil {
+		return false
+	}
+	w.batch, w.trying = batches.Get().(*[]byte), true
+	return true
+}
+
+// offer writes as much of what was gathered as the socket takes at once. all: nothing is left for finish.
+func (w *wire) offer() (all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trying = false
+	n := writeNow(w.raw, *w.batch)
+	if n < len(*w.batch) {
+		*w.batch = append((*w.batch)[:0], (*w.batch)[n:]...)
+		return false
+	}
+	w.letGo()
+	return true
+}
+
+// letGo gives an empty batch back, unless it has grown.
+func (w *wire) letGo() {
+	if cap(*w.batch) <= 2*batchBytes {
+		*w.batch = (*w.batch)[:0]
+		batches.Put(w.batch)
+	}
+	w.batch = nil
 }
 
 // finish writes what was gathered.
@@ -99,8 +141,7 @@ func (w *wire) finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.flushLocked()
-	batches.Put(w.batch)
-	w.batch = nil
+	w.letGo()
 	return err
 }
 

@@ -13,7 +13,6 @@ import (
 func (c *Conn) writeLoop() {
 	ping := time.NewTimer(c.opt.PingEvery)
 	defer ping.Stop()
-	var written uint64 // seq of the last frame written
 	due := false
 	for {
 		select {
@@ -22,18 +21,12 @@ func (c *Conn) writeLoop() {
 			ping.Reset(c.opt.PingEvery)
 		default:
 		}
-		c.mu.Lock()
-		frames, st, pong := c.waiting, c.state, c.pong
-		c.waiting, c.pong = nil, nil
-		probe := c.probe || due
-		c.probe, due = false, false
-		farewell := c.farewell
-		c.mu.Unlock()
-
+		t, st := c.take(due)
+		due = due && st == open && !t.any
 		switch {
 		case st == gone:
 			return
-		case st == open && len(frames) == 0 && pong == nil && !probe:
+		case !t.any:
 			select {
 			case <-c.wake:
 			case <-ping.C:
@@ -42,27 +35,69 @@ func (c *Conn) writeLoop() {
 			}
 			continue
 		}
-		if err := c.writeBatch(frames, pong, probe && st == open, &written); err != nil {
+		err := c.gather(&t)
+		if err = errors.Join(err, c.wire.finish()); err != nil {
 			c.writeFailed(err)
 			return
 		}
-		if st != open && c.sayFarewell(farewell) {
+		c.put(false)
+		if st != open && c.sayFarewell(t.farewell) {
 			return
 		}
 	}
 }
 
-// writeBatch writes frames, then the answer to a ping, then a ping that names the last frame, in as few writes as fit.
-func (c *Conn) writeBatch(frames []entry, pong []byte, ping bool, written *uint64) error {
+// turn is what somebody writes at once.
+type turn struct {
+	any      bool // there is something, and it is whose who took it to write
+	frames   []entry
+	pong     []byte
+	ping     bool
+	farewell []byte
+}
+
+// take gives the write loop what there is to write, and with it the writing side, until put. due: a ping is.
+func (c *Conn) take(due bool) (t turn, st state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writing || c.state == gone { // an Uncork under way does not wait for anything, and wakes the loop when it leaves some
+		return t, c.state
+	}
+	t.any = len(c.waiting) > 0 && !c.corked || c.pong != nil || c.probe && !c.corked || due || c.rest || c.state != open
+	if t.any {
+		t = c.takeLocked(due)
+	}
+	return t, c.state
+}
+
+func (c *Conn) takeLocked(due bool) turn {
+	t := turn{any: true, frames: c.waiting, pong: c.pong, ping: (c.probe || due) && c.state == open, farewell: c.farewell}
+	c.waiting, c.pong, c.probe = nil, nil, false
+	c.writing, c.rest = true, false
+	return t
+}
+
+// put gives the writing side back. rest: wire still holds some of what was written.
+func (c *Conn) put(rest bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writing, c.rest = false, rest
+	if rest || len(c.waiting) > 0 || c.probe || c.pong != nil || c.state != open {
+		c.poke()
+	}
+}
+
+// gather puts frames into wire, then the answer to a ping, then a ping that names the last frame, in as few writes as fit.
+func (c *Conn) gather(t *turn) error {
 	c.wire.begin()
-	err := c.writeFrames(frames, written)
-	if err == nil && pong != nil {
-		err = c.ws.WriteControl(websocket.PongMessage, pong, time.Time{})
+	err := c.writeFrames(t.frames, &c.written)
+	if err == nil && t.pong != nil {
+		err = c.ws.WriteControl(websocket.PongMessage, t.pong, time.Time{})
 	}
-	if err == nil && ping {
-		err = c.ws.WriteControl(websocket.PingMessage, binary.BigEndian.AppendUint64(nil, *written), time.Time{})
+	if err == nil && t.ping {
+		err = c.ws.WriteControl(websocket.PingMessage, binary.BigEndian.AppendUint64(nil, c.written), time.Time{})
 	}
-	return errors.Join(err, c.wire.finish())
+	return err
 }
 
 func (c *Conn) writeFrames(frames []entry, written *uint64) error {
