@@ -52,7 +52,7 @@ func (l *loop) speaker(named protocol.AgentID, use bool) (protocol.AgentID, *pro
 			if err := protocol.CheckAgentID(named); err != nil {
 				return "", protocol.Refuse(protocol.CodeBadAgentID, err.Error(), "choose a name without slashes and control characters")
 			}
-			return named, nil
+			return named, l.misspelt(named)
 		}
 		if r := l.core.Renamed(named); r != nil {
 			return "", r
@@ -134,7 +134,12 @@ func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, e
 	}
 	var from protocol.AgentID
 	if !req.FromBoard {
-		if from, err = n.speaker(ctx, req.From, true); err != nil {
+		from, err = n.speaker(ctx, req.From, true)
+		var no *protocol.Refusal
+		if req.New && errors.As(err, &no) && no.Code == protocol.CodeUnknownAgent {
+			from, err = req.From, nil
+		}
+		if err != nil {
 			return api.SendResult{}, err
 		}
 	}
@@ -155,7 +160,7 @@ func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, e
 
 // compose turns a request into an envelope; a large value becomes a blob, which is on disk before its record.
 func (n *Node) compose(ctx context.Context, req api.SendRequest) (protocol.Envelope, error) {
-	if refusal := n.full(); refusal != nil {
+	if refusal := n.mute(); refusal != nil {
 		return protocol.Envelope{}, refusal
 	}
 	env := protocol.Envelope{
@@ -290,6 +295,15 @@ func (n *Node) full() *protocol.Refusal {
 		return f.refusal()
 	}
 	return n.noRoom()
+}
+
+// mute says why nothing may be said here at all, or nil: what a revoked node logs, nobody would ever take.
+func (n *Node) mute() *protocol.Refusal {
+	if by := n.revokedBy.Load(); by != nil {
+		return protocol.Refuse(protocol.CodeRevoked, "this node was revoked, says %s: nobody takes what it says, so it was not logged",
+			"ask a member for an invite, then: aster up --replace --join -", *by)
+	}
+	return n.full()
 }
 
 // noRoom is full for want of room: in the store's share, or on the disk itself.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
@@ -67,7 +68,7 @@ func openHome(dir string) (*home, error) {
 		return nil, errors.New("no home directory given: use --home DIR")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make home: %w", err)
+		return nil, fmt.Errorf("make home: %w", unwritable(dir, err))
 	}
 	if err := checkOwner(dir); err != nil {
 		return nil, err
@@ -78,14 +79,14 @@ func openHome(dir string) (*home, error) {
 		return nil, &RunningError{f}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock home: %w", err)
+		return nil, fmt.Errorf("lock home: %w", unwritable(dir, err))
 	}
 	h := &home{dir: dir, lock: lock}
 	if err := sweepCopies(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove what an export left: %w", err), lock.Close())
 	}
 	if h.key, err = keyFile(filepath.Join(dir, "node.key"), true); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(unwritable(dir, err), lock.Close())
 	}
 	h.peer = protocol.PeerIDOf(h.key.Public().(ed25519.PublicKey))
 	raw, err := os.ReadFile(filepath.Join(dir, "mesh.json"))
@@ -96,6 +97,14 @@ func openHome(dir string) (*home, error) {
 		return nil, errors.Join(fmt.Errorf("read %s: %w. Put a backup of this file back, or join again with a new home", filepath.Join(dir, "mesh.json"), err), lock.Close())
 	}
 	return h, nil
+}
+
+// unwritable says what to do about a home that may not be written.
+func unwritable(dir string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	return fmt.Errorf("%w. A node writes in its home %s: make that writable for you, or use another: aster up --home DIR", err, dir)
 }
 
 func (h *home) path(parts ...string) string {

@@ -55,12 +55,17 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 	if n.cfg.Name != "" && m.Mesh == "" { // in a mesh, the certificate holds the name
 		m.Name = n.cfg.Name
 	}
+	if n.cfg.Name != "" && n.cfg.Name != m.Name {
+		n.warnings.set("name", fmt.Sprintf("this node is called %s, by its certificate: the name %s is not used. It takes another name with a new home: aster up --home DIR --name %[2]s", m.Name, n.cfg.Name))
+	}
 	if invite != nil {
 		m.Mesh, m.Inviter = string(invite.Mesh), invite.Inviter
 		return invite, nil
 	}
 	if m.Mesh != "" {
 		if m.Revoked != "" {
+			by := m.Revoked
+			n.revokedBy.Store(&by)
 			n.warnings.set("revoked", revokedLine(m.Revoked))
 		}
 		return nil, nil

@@ -218,6 +218,7 @@ func (l *loop) refusedAsRevoked(by protocol.PeerID) {
 	m := &l.n.home.mesh
 	name := l.n.nameOf(by)
 	l.warn("revoked", revokedLine(name))
+	l.n.revokedBy.Store(&name)
 	if m.Revoked != "" {
 		return
 	}

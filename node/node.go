@@ -60,6 +60,7 @@ type Node struct {
 	strangers   strangers
 	knocks      knocks
 	warnings    warnings
+	revokedBy   atomic.Pointer[string] // a member that refuses this node as revoked; nil: none is known
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	channels    atomic.Pointer[board.Channels] // what is put away or deleted
@@ -216,7 +217,7 @@ func (n *Node) submitLine(ctx context.Context, agent protocol.AgentID, line brid
 			return errStopping
 		}
 	}
-	if refusal := n.full(); refusal != nil {
+	if refusal := n.mute(); refusal != nil {
 		return refusal
 	}
 	if err := n.spill(ctx, &env); err != nil {

@@ -301,7 +301,7 @@ func (s *socket) live(f *asterism.Frame) {
 func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 	env, no := f.Envelope(sender, newID())
 	if no == nil {
-		no = s.n.full()
+		no = s.n.mute()
 	}
 	if no == nil {
 		no = s.spend(hub.Size(&env))

@@ -21,7 +21,11 @@ func claimCommand(a *app) *cobra.Command {
 at a time. It is renewed by itself while the process that holds it runs: the leader of this session (your shell or agent),
 or --pid. An agent that loses a claim gets mail (ClaimLost) before anybody else may have it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req.Scopes, req.Agent = args, protocol.AgentID(from)
+			scopes, err := claimScopes(args)
+			if err != nil {
+				return err
+			}
+			req.Scopes, req.Agent = scopes, protocol.AgentID(from)
 			if req.PID == 0 {
 				req.PID = sessionLeader()
 			}
@@ -110,6 +114,9 @@ func (a *app) releaseClaims(ctx context.Context, names []string) error {
 	defer c.Close()
 	all, err := c.Claims(ctx)
 	if err != nil {
+		return err
+	}
+	if names, err = claimScopes(names); err != nil {
 		return err
 	}
 	for _, name := range names {

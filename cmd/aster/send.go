@@ -19,7 +19,7 @@ const tierWait = time.Minute
 type sendOptions struct {
 	to, from, intent, value, wait, re string
 	attach                            []string
-	noWake                            bool
+	noWake, isNew                     bool
 	timeout                           time.Duration
 }
 
@@ -36,6 +36,7 @@ func sendCommand(a *app) *cobra.Command {
 	f.StringVar(&o.intent, "intent", string(protocol.Request), "name of the message")
 	f.StringVar(&o.value, "value", "", `whole value as JSON, or "-" to read it from stdin, instead of TEXT`)
 	f.StringVar(&o.re, "re", "", "whole id of the message that this one answers")
+	f.BoolVar(&o.isNew, "new", false, "--from is a new agent, though it looks like one that is here")
 	f.BoolVar(&o.noWake, "no-wake", false, "leave the recipient asleep")
 	f.StringArrayVar(&o.attach, "attach", nil, "file that goes along; once for each")
 	f.StringVar(&o.wait, "wait", "", "return only at this tier: logged, replicated, persisted or processed")
@@ -67,7 +68,7 @@ func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 		return err
 	}
 	got, err := c.Send(ctx, api.SendRequest{
-		From: protocol.AgentID(o.from), To: protocol.AgentID(o.to), Intent: protocol.Intent(o.intent),
+		From: protocol.AgentID(o.from), New: o.isNew, To: protocol.AgentID(o.to), Intent: protocol.Intent(o.intent),
 		Value: value, Re: protocol.MsgID(o.re), NoWake: o.noWake, Blobs: blobs,
 	})
 	if err != nil {
@@ -95,8 +96,13 @@ func (a *app) value(flag string, args []string, files bool) (json.RawMessage, er
 		return nil, usage(`there is nothing to send: give TEXT, "-" for stdin, or --value JSON`)
 	case flag == "":
 		text, err := a.text(args)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case text == "" && !files && args[0] == "-":
+			return nil, usage("stdin was empty, so nothing was sent")
+		case text == "" && !files:
+			return nil, usage("the text is empty, so nothing was sent")
 		}
 		return json.Marshal(map[string]string{"text": text})
 	}

@@ -175,6 +175,7 @@ type Agent struct {
 // SendRequest is POST /send. From empty: DESIGN 8's rule chooses, or the person when FromBoard.
 type SendRequest struct {
 	From      protocol.AgentID   `json:"from,omitempty"`
+	New       bool               `json:"new,omitempty"`       // From is a new agent, however much it looks like another
 	FromBoard bool               `json:"fromBoard,omitempty"` // a person speaks
 	To        protocol.AgentID   `json:"to"`
 	Room      protocol.RoomID    `json:"room,omitempty"` // instead of To
