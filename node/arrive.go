@@ -85,6 +85,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		}
 	}
 	l.foreign = append(l.foreign, entries...)
+	l.regained = append(l.regained, turn.Regained(l.n.home.peer, entries)...)
 	l.from[recs[0].Log] = from
 }
 

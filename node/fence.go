@@ -12,6 +12,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
@@ -104,7 +105,24 @@ func (l *loop) settle() bool {
 	}
 	again := l.settleKeys()
 	again, l.owed = again || l.owed, false
+	again = l.settleMissed() || again
 	return l.settleMoves() || again
+}
+
+// settleMissed takes what came for agents here before this node, whose store was lost, knew them again; true: some.
+func (l *loop) settleMissed() (some bool) {
+	for _, agent := range l.regained {
+		in, err := turn.Missed(l.now, l.store, l.core, agent)
+		if err != nil {
+			l.log.Error("mail of an agent that is known again not readable", "agent", agent, "err", err)
+		}
+		if len(in.Mail) > 0 {
+			l.core.Step(l.now, in)
+			some = true
+		}
+	}
+	l.regained = nil
+	return some
 }
 
 // sendStarts tells a peer which starts run, as far as it may know of them: ours, and the newest that was heard of others.

@@ -47,6 +47,7 @@ type meshFile struct {
 	Seeds   []seedMember    `json:"seeds,omitempty"` // members known from the join answer
 	Agent   string          `json:"agent,omitempty"`
 	Retired []string        `json:"retired,omitempty"` // journals of meshes that this home left
+	Voted   bool            `json:"voted,omitempty"`   // the journal holds this node's votes: if it does not, it has lost them
 	Revoked string          `json:"revoked,omitempty"` // name of a member that refuses this node as revoked
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -27,9 +28,25 @@ func (l *loop) moment() protocol.Moment {
 // restoreOffice makes it from what is durable: at the start, and when a turn was taken back.
 func (l *loop) restoreOffice() error {
 	if l.office == nil {
-		l.office, l.mainSince = turn.NewOffice(l.n.home.peer, officeShell{l}), l.now
+		lost, err := l.n.lostVotes()
+		if err != nil {
+			return err
+		}
+		l.office, l.mainSince = turn.NewOffice(l.n.home.peer, lost, officeShell{l}), l.now
 	}
 	return l.office.Restore(l.inside() && l.n.fenced.Load() == nil)
+}
+
+// lostVotes says whether this home has kept votes, and its store is not the one that they were written to, or not all of it.
+func (n *Node) lostVotes() (bool, error) {
+	if !n.home.mesh.Voted {
+		return false, nil
+	}
+	_, ok, err := n.store.Value(turn.KeyElection)
+	if err != nil {
+		return false, fmt.Errorf("read votes: %w", err)
+	}
+	return !ok || len(n.store.Recovery().SetAside) > 0, nil
 }
 
 // settleOffice lets what follows from votes and time into this turn, and tells persons and pages.
@@ -91,6 +108,17 @@ func (s officeShell) Stored(key string) ([]byte, error) {
 func (s officeShell) Send(p protocol.PeerID, f meshwire.Frame) { s.l.sendTo(p, f) }
 func (s officeShell) Durable(f func(error))                    { s.l.after = append(s.l.after, f) }
 
+func (s officeShell) Voted() {
+	m := &s.l.n.home.mesh
+	if m.Voted {
+		return
+	}
+	m.Voted = true
+	if err := s.l.n.home.saveMesh(); err != nil {
+		s.l.log.Error("not kept that this home has voted", "err", err)
+	}
+}
+
 // sayWhetherSure tells the person at a main that cannot know whether it still is one.
 func (l *loop) sayWhetherSure() {
 	st := l.office.Status()
@@ -100,6 +128,11 @@ func (l *loop) sayWhetherSure() {
 		return
 	}
 	if l.now.Sub(l.mainSince) < protocol.MainSilence {
+		return
+	}
+	if st.Mute > 0 {
+		l.warn("main", "this node's store was damaged, and with it its votes: for "+protocol.VoterAbsence.String()+
+			" it does not act as main, so that there are never two. Mail and Delegates go on; a person who knows better: aster main take --force")
 		return
 	}
 	var names []string

@@ -101,6 +101,11 @@ func (n *Node) openLoop() error {
 		return fmt.Errorf("read whether something was lost: %w", err)
 	}
 	n.older.Store(older)
+	for _, a := range st.Agents() {
+		if older && a.Home == n.home.peer {
+			l.regained = append(l.regained, a.ID) // it may have ended between a binding and the mail
+		}
+	}
 	saved, err := n.store.ValuesWithPrefix(keyAddrs)
 	if err != nil {
 		return fmt.Errorf("read addresses: %w", err)

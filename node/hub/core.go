@@ -268,6 +268,8 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.move(now, in)
 	case Arrive:
 		c.arrive(now, in)
+	case Missed:
+		c.missed(now, in)
 	case Doing:
 		c.setDoing(now, in)
 	case PeerPresence:

@@ -28,7 +28,7 @@ func (w *World) do(a Action) {
 	n, m := w.nodes[a.A%len(w.nodes)], w.nodes[a.B%len(w.nodes)]
 	c, d := w.clients[a.A%len(w.clients)], w.clients[a.B%len(w.clients)]
 	w.logf("do %s", a)
-	if w.fails(a, n, m) {
+	if w.fails(a, n, m) || w.Plan.Office && w.contend(a, n, c, d) {
 		return
 	}
 	switch a.Do {
@@ -176,7 +176,7 @@ func (w *World) fails(a Action, n, m *node) bool {
 		n.stop()
 		n.startIn(a.For)
 	case Suspend:
-		n.asleep = max(n.asleep, until)
+		n.sleeps(until)
 	case Jump:
 		n.jumps(w.Plan.Skew * time.Duration(a.N%201-100) / 100)
 	case Cut:
@@ -242,5 +242,6 @@ func (n *node) restoreOld(a Action) {
 	n.past = append(n.past, n.disk)
 	n.disk, n.home = old.disk.Copy(), old.home
 	n.w.ledger.restored(n)
+	n.w.contest.end(n)
 	n.startIn(a.For / 4)
 }

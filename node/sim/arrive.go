@@ -69,7 +69,9 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)
 	a := turn.Arrival{Hub: p.core, Board: p.board, Replica: p.rep, Past: p.n.disk, Belief: &p.belief, Older: p.older}
-	p.foreign = append(p.foreign, a.Take(p.now, &offer, envs[skip:])...)
+	entries := a.Take(p.now, &offer, envs[skip:])
+	p.foreign = append(p.foreign, entries...)
+	p.regained = append(p.regained, turn.Regained(p.n.peer, entries)...)
 	p.from[log] = from
 }
 

@@ -39,6 +39,11 @@ func (n *node) boot() {
 	p.start = protocol.Start{At: clock + 1, Rand: w.rng.Uint64()}
 	_, p.older, _ = n.disk.Value(keyOlder)
 	p.restore(heads, clock)
+	for _, a := range p.board.Agents() {
+		if p.older && a.Home == n.peer {
+			p.regained = append(p.regained, a.ID)
+		}
+	}
 	p.foundingRecords()
 	p.dirty = true
 	p.arrange(0)
@@ -89,6 +94,7 @@ func (p *proc) restore(heads []journal.Head, clock protocol.HLC) {
 			p.rep.Cut(h.Log, bound)
 		}
 	}
+	p.restoreOffice()
 }
 
 func (p *proc) foundingRecords() {
@@ -200,6 +206,7 @@ func (p *proc) takeBack() {
 			f(hub.Told{Refusal: refusal})
 		}
 	}
+	p.settleLater(refusal)
 	for id := hub.ConnID(1); id <= p.lastID; id++ {
 		if c := p.conns[id]; c != nil && c.attached {
 			p.core.Step(p.now, c.attach(id, 0))

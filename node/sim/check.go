@@ -45,7 +45,7 @@ func (w *World) converged() *broken {
 			return &broken{"all boards are alike", fmt.Sprintf("of nodes %d and %d: %s", first.i, n.i, difference(counted, got))}
 		}
 	}
-	for _, check := range []func() *broken{w.promises, w.outsidersHave, w.mailIsDone, w.oneNameOneAgent} {
+	for _, check := range []func() *broken{w.promises, w.outsidersHave, w.mailIsDone, w.oneNameOneAgent, w.oneMain} {
 		if b := check(); b != nil {
 			return b
 		}

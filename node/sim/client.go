@@ -47,6 +47,9 @@ func (c *client) attach(id hub.ConnID, t hub.Token) hub.Attach {
 	return hub.Attach{Conn: id, Agent: c.id, Name: string(c.id), Role: protocol.RoleLocal, Client: "ws", AckLayer: true, Token: t}
 }
 
+// askWait is how long who asks for a claim waits for the answer.
+const askWait = 10 * time.Second
+
 const reconnectEvery = 900 * time.Millisecond
 
 // live connects whenever the client is not connected and may be.
@@ -137,6 +140,9 @@ func (c *client) receive(env protocol.Envelope, id protocol.Digest) {
 		c.w.Stats.Handled++
 		if env.Intent == protocol.Delegate {
 			c.work = append(c.work, env)
+		}
+		if env.Intent == "HandoffRequested" {
+			c.handsOver()
 		}
 	}
 	c.unacked = append(c.unacked, unacked{env.ID, env.From, id})

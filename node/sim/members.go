@@ -97,6 +97,9 @@ func (p *proc) membersChanged() {
 	if t := p.roster().Term(); t.Number > 0 {
 		p.core.Step(p.now, hub.Term{TermBody: t})
 	}
+	if p.office != nil {
+		p.office.Feed()
+	}
 	if m, ok := p.roster().Member(p.n.peer); ok && m.Revoked {
 		p.n.home.revoked = true
 	}

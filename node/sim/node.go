@@ -53,6 +53,11 @@ type node struct {
 	skew    time.Duration // of the clock at the next start
 	drift   float64
 	planned int // starts that are arranged
+
+	boots  int           // of the machine
+	booted time.Duration // when
+	slept  time.Duration // since then, which its other clock does not count
+	deaf   bool          // it has such a clock
 }
 
 // home is what mesh.json keeps.
@@ -61,6 +66,7 @@ type home struct {
 	founder bool
 	seeds   []seedMember
 	revoked bool
+	voted   bool
 }
 
 type seedMember struct {
@@ -97,6 +103,7 @@ func (w *World) addNode(i int) {
 		n.skew = w.between(-w.Plan.Skew, w.Plan.Skew)
 		n.drift = (w.rng.Float64()*2 - 1) * w.Plan.Drift
 	}
+	n.deaf = w.oddsAre(0.5)
 	w.nodes = append(w.nodes, n)
 	w.byPeer[n.peer] = n
 }

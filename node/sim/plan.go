@@ -25,6 +25,8 @@ type Plan struct {
 	Drift    float64       // of clocks, at most
 	Lazy     float64       // how many clients acknowledge late
 	Codec    bool          // frames go through the real encoding
+	Office   bool          // there are elections and claims
+	Forces   bool          // a person may take the office
 
 	Actions []Action
 }
@@ -75,6 +77,23 @@ const (
 	Restore Verb = "restore" // node A is started from a copy of its disk that is For old
 )
 
+// What concerns who is main and who holds what.
+const (
+	Claim    Verb = "claim"    // client A asks for scope N
+	Unclaim  Verb = "unclaim"  // node A releases one of its claims
+	EndProc  Verb = "endproc"  // a process that may hold a claim ends
+	HandOver Verb = "handover" // a person at node A asks main to hand over to client B
+	Take     Verb = "take"     // node A takes the office without an election
+	KillMain Verb = "killmain" // main's node dies, down for a while
+	Wipe     Verb = "wipe"     // node A loses its store, and keeps its home
+)
+
+// contests says how often each of them is drawn.
+var contests = []struct {
+	do     Verb
+	weight int
+}{{Claim, 40}, {Unclaim, 8}, {EndProc, 6}, {HandOver, 12}, {KillMain, 12}, {Crash, 6}, {Suspend, 5}, {Split, 6}, {Jump, 4}, {Wipe, 1}}
+
 // weights says how often each verb is drawn.
 var weights = []struct {
 	do     Verb
@@ -119,6 +138,7 @@ func PlanOf(seed uint64) Plan {
 	for range 30 + r.IntN(90) {
 		p.Actions = append(p.Actions, p.draw(r, total))
 	}
+	p.contend()
 	return p
 }
 
@@ -136,4 +156,36 @@ func (p *Plan) draw(r *rand.Rand, total int) Action {
 		}
 	}
 	return a
+}
+
+// contend draws what concerns who is main and who holds what, by dice of its own: the rest of the plan does not change. A
+// part of these runs is long, and little else happens in them, so that leases run out.
+func (p *Plan) contend() {
+	r := rand.New(rand.NewPCG(p.Seed, 0x0FF1CE))
+	if p.Office = r.IntN(3) > 0; !p.Office {
+		return
+	}
+	p.Forces = r.IntN(4) == 0
+	if r.IntN(3) == 0 && p.Nodes < 7 {
+		p.Length += time.Duration(120+r.IntN(480)) * time.Second
+		p.Actions = p.Actions[:len(p.Actions)/4]
+	}
+	total := 0
+	for _, c := range contests {
+		total += c.weight
+	}
+	for range 10 + r.IntN(40) {
+		a := Action{At: time.Duration(r.Int64N(int64(p.Length))), A: r.IntN(64), B: r.IntN(64), N: r.IntN(1 << 16), For: time.Duration(r.Int64N(int64(30 * time.Second)))}
+		if n := r.IntN(total + 4); n < total {
+			for _, c := range contests {
+				if n -= c.weight; n < 0 {
+					a.Do = c.do
+					break
+				}
+			}
+		} else if a.Do = Take; !p.Forces {
+			continue
+		}
+		p.Actions = append(p.Actions, a)
+	}
 }

@@ -25,23 +25,26 @@ type proc struct {
 	jumped  time.Duration // of the calendar since the start
 	gone    bool
 
-	core    *hub.Core
-	rep     *replica.Replica
-	board   *board.State
-	start   protocol.Start
-	chain   map[protocol.LogID]protocol.Hash
-	foreign []journal.Entry
-	belief  turn.Belief
-	fresh   map[protocol.LogID][]protocol.Record
-	from    map[protocol.LogID]protocol.PeerID
-	tokens  map[hub.Token]func(hub.Told)
-	lastTok hub.Token
-	conns   map[hub.ConnID]*client
-	lastID  hub.ConnID
-	peers   map[protocol.PeerID]*peerState
-	values  map[string][]byte
-	older   bool                      // the disk was once replaced by an older copy
-	told    map[protocol.LogID]uint64 // replicated up to, as the hub was told
+	core     *hub.Core
+	rep      *replica.Replica
+	board    *board.State
+	start    protocol.Start
+	chain    map[protocol.LogID]protocol.Hash
+	regained []protocol.AgentID
+	foreign  []journal.Entry
+	belief   turn.Belief
+	fresh    map[protocol.LogID][]protocol.Record
+	from     map[protocol.LogID]protocol.PeerID
+	tokens   map[hub.Token]func(hub.Told)
+	lastTok  hub.Token
+	conns    map[hub.ConnID]*client
+	lastID   hub.ConnID
+	peers    map[protocol.PeerID]*peerState
+	values   map[string][]byte
+	office   *turn.Office              // nil: the plan has no elections
+	later    []func(error)             // told once this turn is durable, or why it is not
+	older    bool                      // the disk was once replaced by an older copy
+	told     map[protocol.LogID]uint64 // replicated up to, as the hub was told
 
 	standings map[protocol.PeerID]standing
 	dials     map[protocol.PeerID]bool
@@ -132,6 +135,9 @@ func (p *proc) turn() {
 	if at := p.core.Next(); !at.IsZero() && !p.now.Before(at) {
 		p.core.Step(p.now, hub.Tick{})
 	}
+	if p.office != nil {
+		p.office.Tick()
+	}
 	p.n.reaches(atStep)
 	p.busy = true
 	p.finish()
@@ -148,7 +154,7 @@ func (p *proc) rest() {
 		return
 	}
 	next := time.Time{}
-	for _, at := range []time.Time{p.core.Next(), p.rep.Next(), p.checkpointDue()} {
+	for _, at := range []time.Time{p.core.Next(), p.rep.Next(), p.checkpointDue(), p.officeDue()} {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -167,6 +173,7 @@ func (p *proc) rest() {
 
 // finish is loop.finish up to its commit.
 func (p *proc) finish() {
+	p.settleOffice()
 	rd := p.core.Ready(p.now)
 	entries := append(p.foreign, turn.Sign(p.n.key, p.chain, rd.Drafts)...)
 	p.foreign = nil
@@ -239,18 +246,39 @@ func (p *proc) committed(entries []journal.Entry, first uint64) {
 
 // finished is the rest of loop.finish: consequences go out, and what they bring about has its own commit.
 func (p *proc) finished(rd hub.Ready) {
+	p.settleLater(nil)
 	for _, o := range rd.Out {
 		p.out(o)
 		p.n.reaches(atOut)
 	}
 	p.replicate()
-	if !p.dirty {
+	p.n.w.contest.looks(p)
+	if missed := p.settleMissed(); !missed && !p.dirty {
 		p.rest()
 		return
 	}
-	p.dirty = false
-	p.membersChanged()
+	if p.dirty {
+		p.dirty = false
+		p.membersChanged()
+	}
 	p.finish()
+}
+
+// settleMissed is loop.settleMissed.
+func (p *proc) settleMissed() (some bool) {
+	for _, agent := range p.regained {
+		in, err := turn.Missed(p.now, p.n.disk, p.core, agent)
+		if err != nil {
+			p.n.w.fail("mail is readable", "node %d: %v", p.n.i, err)
+		}
+		if len(in.Mail) > 0 {
+			p.n.w.Stats.Missed += len(in.Mail)
+			p.core.Step(p.now, in)
+			some = true
+		}
+	}
+	p.regained = nil
+	return some
 }
 
 func (p *proc) roster() *member.Roster { return p.board.Roster() }
@@ -260,7 +288,7 @@ func (p *proc) fold(r *protocol.Record, env *protocol.Envelope) {
 		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
 	}
 	switch r.Kind {
-	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm:
+	case protocol.KindMember, protocol.KindRevoke, protocol.KindInviteUsed, protocol.KindTerm, protocol.KindVoters:
 		p.dirty = true
 	}
 }

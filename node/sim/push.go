@@ -64,6 +64,14 @@ func (p *proc) frame(from *node, f meshwire.Frame) {
 			p.presence(from.peer, s, &f)
 		case meshwire.Roster:
 			p.rosterFrom(from.peer, s, &f)
+		case meshwire.Office:
+			if p.office != nil {
+				p.office.From(from.peer, &f)
+			}
+		case meshwire.Claims:
+			if p.office != nil {
+				p.office.Asked(from.peer, &f)
+			}
 		case meshwire.Live:
 			p.hinted(from.peer, f)
 		}

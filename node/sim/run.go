@@ -12,6 +12,7 @@ const (
 	settleStep = 20 * time.Second // a comparison and more
 	settleMax  = 15               // steps
 	copyEvery  = 7 * time.Second
+	muteSteps  = int(protocol.VoterAbsence/settleStep) + 5
 )
 
 // Run lets the plan happen, heals everything, and judges. The Violation, if any, is w's too.
@@ -85,7 +86,7 @@ func (w *World) settle() {
 		}
 	}
 	var b *broken
-	for range settleMax {
+	for step := 0; step < settleMax || w.mute() && step < settleMax+muteSteps; step++ {
 		w.runUntil(w.now + settleStep)
 		if w.Violation != nil {
 			return

@@ -164,12 +164,21 @@ func (s *Stats) add(o *Stats) {
 	s.Joins += o.Joins
 	s.Fulls += o.Fulls
 	s.Takebacks += o.Takebacks
+	s.Terms += o.Terms
+	s.HandOvers += o.HandOvers
+	s.Takes += o.Takes
+	s.Granted += o.Granted
+	s.Ungranted += o.Ungranted
+	s.Released += o.Released
+	s.Wipes += o.Wipes
+	s.Missed += o.Missed
 }
 
 // check says what no run did: a simulation that never crashes proves nothing.
 func (s *Stats) check(t *testing.T) {
 	if s.Commits == 0 || s.Crashes == 0 || s.Restores == 0 || s.Logged == 0 || s.Handled == 0 || s.Repeats == 0 ||
-		s.Refused == 0 || s.Cuts == 0 || s.Joins == 0 || s.Fulls == 0 || s.Takebacks == 0 {
+		s.Refused == 0 || s.Cuts == 0 || s.Joins == 0 || s.Fulls == 0 || s.Takebacks == 0 ||
+		s.Terms == 0 || s.HandOvers == 0 || s.Takes == 0 || s.Granted == 0 || s.Ungranted == 0 || s.Released == 0 || s.Wipes == 0 {
 		t.Errorf("something never happened: %+v", *s)
 	}
 }

@@ -19,6 +19,7 @@ var epoch = time.UnixMilli(1_800_000_000_000)
 type World struct {
 	Plan  Plan
 	rng   *rand.Rand // of what is not in the plan: delays, what is lost, what survives
+	odds  *rand.Rand // of elections and claims, so that a run without them is as it was
 	now   time.Duration
 	queue events
 	count uint64 // events so far, which orders those of one instant
@@ -33,6 +34,7 @@ type World struct {
 	calm    bool // nothing fails any more
 	mended  bool // all clocks are right
 	ledger  ledger
+	contest contest
 	proven  map[provenRange]bool
 
 	Trace     []string // if asked for
@@ -45,6 +47,7 @@ type World struct {
 type Stats struct {
 	Events, Frames, Commits, Crashes, Restores, Logged, Handled, Repeats, Refused int
 	Cuts, Joins, Clashes, Fulls, Takebacks                                        int
+	Terms, HandOvers, Takes, Granted, Ungranted, Released, Wipes, Missed          int
 }
 
 // Violation is the first broken promise of a run.
@@ -117,6 +120,13 @@ func (w *World) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(w.rng.Int64N(int64(high-low)))
 }
 
+// spell and oddsAre are between and chance by the dice of elections and claims.
+func (w *World) spell(low, high time.Duration) time.Duration {
+	return low + time.Duration(w.odds.Int64N(int64(high-low)))
+}
+
+func (w *World) oddsAre(p float64) bool { return w.odds.Float64() < p }
+
 func (w *World) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
 // eventsMax ends a run that never comes to rest.
@@ -141,11 +151,12 @@ func (w *World) runUntil(end time.Duration) {
 // New makes the world of a plan.
 func New(plan Plan) *World {
 	w := &World{
-		Plan: plan, rng: rand.New(rand.NewPCG(plan.Seed, 0x5EED)), sum: fnv.New64a(), byPeer: map[protocol.PeerID]*node{},
+		Plan: plan, rng: rand.New(rand.NewPCG(plan.Seed, 0x5EED)), odds: rand.New(rand.NewPCG(plan.Seed, 0x0DD5)), sum: fnv.New64a(), byPeer: map[protocol.PeerID]*node{},
 		links: map[[2]int]*link{}, proven: map[provenRange]bool{},
 	}
 	w.network.init(w)
 	w.ledger.init(w)
+	w.contest.init(w)
 	w.mesh = keysOf(plan.Seed)
 	for i := range plan.Nodes {
 		w.addNode(i)

@@ -13,8 +13,8 @@ import (
 	"github.com/aster-mesh/aster/roles/election"
 )
 
-// keyElection holds what roles/election must find again after a crash: the votes of this node.
-const keyElection = "election"
+// KeyElection holds what roles/election must find again after a crash: the votes of this node.
+const KeyElection = "election"
 
 // Shell is what the office asks of the loop that drives it, in the turn under way.
 type Shell interface {
@@ -33,6 +33,7 @@ type Shell interface {
 	Stored(key string) ([]byte, error)
 	Send(protocol.PeerID, meshwire.Frame)
 	Durable(func(err error)) // once this turn is, or is taken back for err
+	Voted()                  // the home remembers, outside the store, that votes are kept
 }
 
 // Members are the nodes that a mesh has, or had, inside.
@@ -48,18 +49,21 @@ type Office struct {
 	self protocol.PeerID
 	do   Shell
 
-	core  *election.Core // nil on a node outside, and on a fenced one: it has no vote
-	fresh bool           // it was stepped since its last Ready
-	bet   bool           // this turn's commit holds a vote or a term: if it finds no room they are taken back
-	at    time.Time      // when it is to be told that time passed
-	may   time.Time      // a full store: no vote before
+	core   *election.Core // nil on a node outside, and on a fenced one: it has no vote
+	fresh  bool           // it was stepped since its last Ready
+	bet    bool           // this turn's commit holds a vote or a term: if it finds no room they are taken back
+	at     time.Time      // when it is to be told that time passed
+	may    time.Time      // a full store: no vote before
+	forgot bool           // what was kept is not, or may be older than it was
 
 	asks
 	claims
 }
 
-// NewOffice is the office of a node.
-func NewOffice(self protocol.PeerID, do Shell) *Office { return &Office{self: self, do: do} }
+// NewOffice is the office of a node. lost: its votes were kept once, and the store has lost them, or may have.
+func NewOffice(self protocol.PeerID, lost bool, do Shell) *Office {
+	return &Office{self: self, forgot: lost, do: do}
+}
 
 // Restore makes the cores from what is durable: at the start, and when a turn was taken back. votes: this node has a say.
 func (o *Office) Restore(votes bool) error {
@@ -70,11 +74,11 @@ func (o *Office) Restore(votes bool) error {
 	if !votes || o.core != nil && !o.bet {
 		return nil
 	}
-	raw, err := o.do.Stored(keyElection)
+	raw, err := o.do.Stored(KeyElection)
 	if err != nil {
 		return fmt.Errorf("read votes: %w", err)
 	}
-	core, err := election.New(election.Boot{Self: o.self, Kept: raw, Now: o.do.Moment(), Dice: o.do.Dice()})
+	core, err := election.New(election.Boot{Self: o.self, Kept: raw, Lost: o.forgot, Now: o.do.Moment(), Dice: o.do.Dice()})
 	if err != nil {
 		return err
 	}
@@ -164,7 +168,7 @@ func (o *Office) Settle() (s Settled) {
 	o.fresh = false
 	o.at = o.do.Now().Add(o.core.Wait(now))
 	if rd.Keep != nil {
-		o.do.Value(keyElection, rd.Keep)
+		o.do.Value(KeyElection, rd.Keep)
 	}
 	o.bet = o.bet || rd.Keep != nil || rd.Elected != nil || rd.Resigned != nil || rd.Voters != nil
 	if rd.Elected != nil {
@@ -188,6 +192,10 @@ func (o *Office) Settle() (s Settled) {
 			return
 		}
 		o.bet = false
+		if rd.Keep != nil {
+			o.forgot = false
+			o.do.Voted()
+		}
 		for _, m := range rd.Send {
 			o.do.Send(m.To, meshwire.Office{
 				Kind: uint8(m.Kind), Term: m.Term, Seen: m.Seen, Seq: m.Seq, Strong: m.Strong, Resigned: m.Resigned, OK: m.OK, Pre: m.Pre,

@@ -39,6 +39,9 @@ type Boot struct {
 	Self protocol.PeerID
 	Kept []byte            // as Ready.Keep gave it; nil: nothing yet
 	Term protocol.TermBody // in office, as the records say
+	// Lost says that this node has kept something before, and that it is gone, or may be older than it was: until
+	// VoterAbsence has passed it gives no vote, asks for none and does not act as main, since it may have voted for another.
+	Lost bool
 	Now  protocol.Moment
 	Dice uint64
 }
@@ -52,6 +55,10 @@ func New(b Boot) (*Core, error) {
 		if c.kept, err = decodeKept(b.Kept); err != nil {
 			return nil, err
 		}
+	}
+	if b.Lost {
+		c.kept.Lost = &b.Now
+		c.keep()
 	}
 	c.heard = b.Now.Up
 	c.wait(b.Now, b.Dice)
@@ -201,6 +208,9 @@ func (c *Core) Wait(now protocol.Moment) time.Duration {
 	case c.mayRun(now):
 		next = min(next, c.deadline)
 	}
+	if left := c.muteFor(now); left > 0 {
+		next = min(next, now.Up+left)
+	}
 	return max(next-now.Up, 0)
 }
 
@@ -272,17 +282,18 @@ type Status struct {
 	Voters  []protocol.PeerID
 	Missing []protocol.PeerID // voters that the main does not reach
 	Running bool              // this node asks for the office
+	Mute    time.Duration     // that this node has no say yet, since it has forgotten its votes
 }
 
 func (s *Status) equal(o *Status) bool {
 	return s.Term == o.Term && s.Main == o.Main && s.Sure == o.Sure && s.Ended == o.Ended && s.Handing == o.Handing && s.Stamp == o.Stamp &&
-		s.Running == o.Running && slices.Equal(s.Missing, o.Missing)
+		s.Running == o.Running && (s.Mute > 0) == (o.Mute > 0) && slices.Equal(s.Missing, o.Missing)
 }
 
 // Status says who is main as far as this node knows, and what it may do if it is.
 func (c *Core) Status(now protocol.Moment) Status {
 	s := Status{Term: c.term, Main: c.office != nil, Sure: c.sure(now), Ended: c.ended, Stamp: c.kept.Voters.Stamp,
-		Voters: slices.Clone(c.kept.Voters.Set), Running: c.run != nil}
+		Voters: slices.Clone(c.kept.Voters.Set), Running: c.run != nil, Mute: c.muteFor(now)}
 	if c.office != nil {
 		s.Handing = c.office.handing != nil
 		s.Missing = c.missing(now)

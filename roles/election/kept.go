@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -25,6 +26,8 @@ type kept struct {
 	Voters Voters          `json:"voters"`
 	// Old are the voters before, while this main has not heard that a majority of them agrees to Voters.
 	Old []protocol.PeerID `json:"old,omitempty"`
+	// Lost is when this node found that it had lost what it kept before. What it promised may hold for VoterAbsence.
+	Lost *protocol.Moment `json:"lost,omitempty"`
 }
 
 func decodeKept(text []byte) (kept, error) {
@@ -37,6 +40,16 @@ func decodeKept(text []byte) (kept, error) {
 
 // keep has what is to outlive a crash in the next Ready.
 func (c *Core) keep() { c.ready.Keep = protocol.EncodeBody(c.kept) }
+
+// mute says that this node may have promised something that it has forgotten, and so promises nothing.
+func (c *Core) mute(now protocol.Moment) bool { return c.muteFor(now) > 0 }
+
+func (c *Core) muteFor(now protocol.Moment) time.Duration {
+	if c.kept.Lost == nil {
+		return 0
+	}
+	return max(protocol.VoterAbsence-now.AtLeast(*c.kept.Lost), 0)
+}
 
 // adopt takes a later decision on who elects.
 func (c *Core) adopt(v Voters) {

@@ -79,7 +79,7 @@ func (c *Core) govern(now protocol.Moment) {
 	}
 	o.beatAt = now.Up + protocol.BeatEvery
 	o.seq++
-	strong := !c.ended && c.kept.Voted <= c.term.Number &&
+	strong := !c.ended && !c.mute(now) && c.kept.Voted <= c.term.Number &&
 		(now.AtMost(o.since) < protocol.MainSilence || c.few(c.kept.Voters.Set, func(f *follower) bool { return f.reached && fresh(now, f.reach) }))
 	o.beats[o.seq%beatsKept] = sentBeat{o.seq, now, strong}
 	for _, p := range c.inside {
@@ -111,7 +111,11 @@ func (c *Core) beat(now protocol.Moment, dice uint64, in Received) {
 			c.wait(now, dice)
 		}
 	}
-	c.send(in.From, Message{Kind: BeatAck, Seq: in.Seq, OK: ok, Stamp: c.kept.Voters.Stamp})
+	answer := Message{Kind: BeatAck, Seq: in.Seq, OK: ok, Stamp: c.kept.Voters.Stamp}
+	if c.mute(now) { // it is here, and nobody is to count on it
+		answer.OK, answer.Stamp = false, protocol.Stamp{}
+	}
+	c.send(in.From, answer)
 }
 
 // acked takes the answer to a beat.
@@ -167,7 +171,7 @@ func (c *Core) few(set []protocol.PeerID, has func(*follower) bool) bool {
 // sure says whether this node is main and nobody else can be: fewer than a majority of the electors are free to vote. Until
 // a change of voters is decided that must hold of both sets, since either may elect.
 func (c *Core) sure(now protocol.Moment) bool {
-	if c.office == nil || c.ended || c.kept.Voted > c.term.Number || c.gone[c.self] {
+	if c.office == nil || c.ended || c.mute(now) || c.kept.Voted > c.term.Number || c.gone[c.self] {
 		return false
 	}
 	bound := func(f *follower) bool { return f.bound(now) }

@@ -66,6 +66,9 @@ func TestNeverTwoMainsAndAlwaysOneInTheEnd(t *testing.T) {
 		w.heal()
 		w.until(30*time.Second, func() bool { return !slices.ContainsFunc(w.nodes, func(nd *node) bool { return nd.asleep }) })
 		w.run(protocol.HandoffWait) // what was begun ends
+		if slices.ContainsFunc(w.nodes, func(nd *node) bool { return nd.core.mute(w.moment(nd)) }) {
+			w.run(protocol.VoterAbsence + protocol.VoterAbsence/20) // whoever has forgotten its votes has waited
+		}
 		if !w.until(60*time.Second, func() bool { return w.main() != nil }) {
 			w.fail("no main that all agree on, a minute after everything is well")
 		}
@@ -80,7 +83,7 @@ func TestNeverTwoMainsAndAlwaysOneInTheEnd(t *testing.T) {
 func (w *world) mishap() {
 	n := len(w.nodes)
 	nd := w.nodes[w.rng.Intn(n)]
-	switch w.rng.Intn(13) {
+	switch w.rng.Intn(14) {
 	case 0, 1:
 		if !nd.down {
 			w.crash(nd)
@@ -126,6 +129,25 @@ func (w *world) mishap() {
 		if main := w.main(); main != nil && !main.down {
 			w.crash(main)
 		}
+	case 13:
+		w.loses(nd)
+	}
+}
+
+// loses takes a node's store from it: what it has kept, and its copies of records, which come again from others.
+func (w *world) loses(nd *node) {
+	if w.lost || w.rng.Intn(4) > 0 {
+		return // the records must be somewhere
+	}
+	w.lost = true
+	if !nd.down {
+		w.crash(nd)
+	}
+	w.logf("%s loses its store", nd.peer)
+	nd.kept, nd.lost = nil, true
+	nd.terms, nd.voters, nd.rev = map[protocol.Term]protocol.TermBody{}, nil, 0
+	if w.rng.Intn(2) == 0 {
+		w.boot(nd)
 	}
 }
 
@@ -138,6 +160,34 @@ func (w *world) heal() {
 			w.boot(nd)
 		}
 	}
+}
+
+// A voter whose store was lost may have voted, and promises nothing until that is long over.
+func TestWhoHasForgottenItsVotesWaits(t *testing.T) {
+	seeds(t, 50, func(t *testing.T, seed int64) {
+		w := formed(t, seed, 3)
+		nd := w.nodes[seed%3]
+		w.crash(nd)
+		nd.kept, nd.lost = nil, true
+		w.boot(nd)
+		for range 560 {
+			w.run(time.Second)
+			if nd.core.sure(w.moment(nd)) || nd.core.office != nil && nd.id != 0 {
+				w.fail("it is main again after %v", w.now)
+			}
+			if nd.core.wouldVote(w.moment(nd), &Received{From: w.peer((nd.id + 1) % 3), Message: Message{Number: 1e6, Stamp: protocol.Stamp{Number: 1e6, Term: protocol.Term{Number: 1e6}}}}) {
+				w.fail("it would vote after %v", w.now)
+			}
+		}
+		if m := w.main(); m == nil || m == nd {
+			w.fail("the other two are a majority, and have no main")
+		}
+		w.run(2 * time.Minute)
+		w.crash(w.nodes[(nd.id+1)%3])
+		if !w.until(20*time.Second, func() bool { return w.main() != nil }) {
+			w.fail("its vote does not count again")
+		}
+	})
 }
 
 func TestMainsDeathGivesOneSuccessorWithinTenSeconds(t *testing.T) {

@@ -18,7 +18,7 @@ type run struct {
 // mayRun says whether this node is one to ask for the office: a voter that misses the main, or the main itself when
 // somebody has voted for a later term and so no longer takes its word.
 func (c *Core) mayRun(now protocol.Moment) bool {
-	if !slices.Contains(c.electors(), c.self) {
+	if c.mute(now) || !slices.Contains(c.electors(), c.self) {
 		return false
 	}
 	return c.office == nil || c.ended || c.office.refused > c.term.Number
@@ -94,7 +94,7 @@ func (c *Core) asked(now protocol.Moment, dice uint64, in Received) {
 func (c *Core) wouldVote(now protocol.Moment, in *Received) bool {
 	repeat := !in.Pre && in.Number == c.kept.Voted && c.kept.For == in.From
 	switch {
-	case in.Number <= c.term.Number, in.Number <= c.kept.Voted && !repeat:
+	case c.mute(now), in.Number <= c.term.Number, in.Number <= c.kept.Voted && !repeat:
 		return false
 	case in.Stamp.Compare(c.kept.Voters.Stamp) < 0:
 		return false // it slept while others decided who elects
@@ -122,7 +122,7 @@ func (c *Core) Force(now protocol.Moment, reach []protocol.PeerID) *protocol.Ref
 		return protocol.Refuse(protocol.CodeNotAllowed, "this node is main already", "")
 	}
 	number := max(c.term.Number, c.kept.Voted, c.seen) + 1
-	c.kept.Voted, c.kept.For = number, c.self
+	c.kept.Voted, c.kept.For, c.kept.Lost = number, c.self, nil // a person has said so
 	v := Voters{protocol.Stamp{Term: protocol.Term{Number: number, Peer: c.self}, Number: c.kept.Voters.Number + 1}, []protocol.PeerID{c.self}}
 	for _, p := range reach {
 		if slices.Contains(c.inside, p) && !c.gone[p] {

@@ -28,6 +28,7 @@ type world struct {
 	loss   float64
 	slow   time.Duration // most that a message takes
 	forced bool
+	lost   bool                       // a node has lost its store
 	won    map[uint64]protocol.PeerID // elected, by number
 	trace  []string
 	talk   bool
@@ -50,7 +51,8 @@ type node struct {
 	slept   time.Duration // what Up does not count
 	deaf    bool          // Up stands still in sleep
 	boot    int
-	wake    int // number of the timer that counts
+	wake    int  // number of the timer that counts
+	lost    bool // what it kept; it is told so at the next start
 	gone    map[int]bool
 }
 
@@ -124,7 +126,8 @@ func (w *world) boot(nd *node) {
 			term = b
 		}
 	}
-	core, err := New(Boot{Self: nd.peer, Kept: nd.kept, Now: w.moment(nd), Dice: w.rng.Uint64()})
+	core, err := New(Boot{Self: nd.peer, Kept: nd.kept, Lost: nd.lost, Now: w.moment(nd), Dice: w.rng.Uint64()})
+	nd.lost = false
 	if err != nil {
 		w.fail("boot: %v", err)
 	}
