@@ -46,7 +46,7 @@ func (n *Node) lostVotes() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read votes: %w", err)
 	}
-	return !ok || len(n.store.Recovery().SetAside) > 0, nil
+	return !ok || len(n.store.Recovery().SetAside) > 0 || n.putBack() != nil, nil
 }
 
 // settleOffice lets what follows from votes and time into this turn, and tells persons and pages.
@@ -131,7 +131,7 @@ func (l *loop) sayWhetherSure() {
 		return
 	}
 	if st.Mute > 0 {
-		l.warn("main", "this node's store was damaged, and with it its votes: for "+protocol.VoterAbsence.String()+
+		l.warn("main", "this node has lost its votes with its store, or has old ones out of an export: for "+protocol.VoterAbsence.String()+
 			" it does not act as main, so that there are never two. Mail and Delegates go on; a person who knows better: aster main take --force")
 		return
 	}

@@ -268,8 +268,6 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.move(now, in)
 	case Arrive:
 		c.arrive(now, in)
-	case Missed:
-		c.missed(now, in)
 	case Doing:
 		c.setDoing(now, in)
 	case PeerPresence:
@@ -293,9 +291,10 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.tellAgent(now, in.Env)
 	case Rooms:
 		c.rooms = in.All
+	case Missed:
+		c.missed(now, in)
 	case Fence:
-		c.closing = c.closed == nil
-		c.closed = in.Refusal
+		c.closing, c.closed = c.closed == nil, in.Refusal
 	case Tick:
 		c.tick(now)
 	}
