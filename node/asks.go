@@ -11,6 +11,7 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/keys"
 )
 
 const (
@@ -37,6 +38,7 @@ type endedState struct {
 // asked is what the loop knows for Asks.
 type asked struct {
 	now       time.Time
+	until     protocol.HLC // what was said later does not count; 0: all counts
 	main      protocol.PeerID
 	questions []hub.Question
 	tasks     []api.Task
@@ -52,6 +54,11 @@ func (n *Node) Asks(ctx context.Context) (out api.Asks, err error) {
 	if err := n.loop.call(ctx, func() { a = n.loop.asked() }); err != nil {
 		return out, err
 	}
+	return n.asksOf(&a)
+}
+
+// asksOf makes the asks of what is known.
+func (n *Node) asksOf(a *asked) (out api.Asks, err error) {
 	out.Asks = a.asks
 	for _, q := range a.questions {
 		m, ok, err := n.store.Message(q.Ref.Log, q.Ref.Seq)
@@ -59,11 +66,11 @@ func (n *Node) Asks(ctx context.Context) (out api.Asks, err error) {
 			return out, err
 		}
 		if ok {
-			out.Asks = append(out.Asks, n.questionAsk(&a, q, &m))
+			out.Asks = append(out.Asks, n.questionAsk(a, q, &m))
 		}
 	}
 	for i := range a.tasks {
-		ask, ok, err := n.blockedAsk(&a, &a.tasks[i])
+		ask, ok, err := n.blockedAsk(a, &a.tasks[i])
 		if err != nil {
 			return out, err
 		}
@@ -72,7 +79,7 @@ func (n *Node) Asks(ctx context.Context) (out api.Asks, err error) {
 		}
 	}
 	for name, kind := range askNames {
-		more, err := n.saidAsks(&a, name, kind)
+		more, err := n.saidAsks(a, name, kind)
 		if err != nil {
 			return out, err
 		}
@@ -100,9 +107,17 @@ func (l *loop) asked() asked {
 	for _, k := range l.core.Agents(l.now) {
 		a.homes[protocol.FoldAgentID(k.Agent)] = k.Home
 	}
-	since := l.now.Add(-askLooksBack).UnixMilli()
+	a.takeTasks(l.board.Tasks())
+	a.keysOf(l.keys().All(), l.n.home.peer)
+	a.ended, a.re = slices.Clone(l.endedAsks), slices.Clone(l.endedBy)
+	return a
+}
+
+// takeTasks takes those of which somebody may be asked.
+func (a *asked) takeTasks(all []api.Task) {
+	since := a.now.Add(-askLooksBack).UnixMilli()
 	blocked := 0
-	for _, t := range l.board.Tasks() {
+	for _, t := range all {
 		if t.State == api.TaskRunning || t.State == api.TaskBlocked && max(t.Ended, t.At) > since && blocked < askOfAKind {
 			if t.State == api.TaskBlocked {
 				blocked++
@@ -110,17 +125,18 @@ func (l *loop) asked() asked {
 			a.tasks = append(a.tasks, t)
 		}
 	}
-	self := l.n.home.peer
-	for _, k := range l.keys().All() {
+}
+
+// keysOf adds the keys of this node that lapse soon.
+func (a *asked) keysOf(all []keys.Key, self protocol.PeerID) {
+	for _, k := range all {
 		ends := k.ExpiresAt()
-		if k.Final() || ends == 0 || k.Valid(self, l.now) != nil || time.UnixMilli(ends).Sub(l.now) > protocol.KeyWarning {
+		if k.Final() || ends == 0 || k.Valid(self, a.now) != nil || time.UnixMilli(ends).Sub(a.now) > protocol.KeyWarning {
 			continue
 		}
 		a.asks = append(a.asks, api.Ask{ID: "k:" + k.Ref(), Kind: api.AskKey, Text: k.Label, At: k.WarnFrom().UnixMilli(), Until: ends, Asker: cmp.Or(k.LastAgent, k.Bound),
 			Node: self, Owner: self, Key: k.Ref()})
 	}
-	a.ended, a.re = slices.Clone(l.endedAsks), slices.Clone(l.endedBy)
-	return a
 }
 
 // origin is the node whose person began what an agent works on: that of its running task's first delegator, else its own.
@@ -204,7 +220,7 @@ func (n *Node) blockedAsk(a *asked, t *api.Task) (ask api.Ask, ok bool, err erro
 		return ask, false, nil
 	}
 	since := max(t.Ended, t.At)
-	if answered, err := n.answered(t.ID, since); answered || err != nil {
+	if answered, err := n.answered(a, t.ID, since); answered || err != nil {
 		return ask, false, err
 	}
 	return api.Ask{ID: "t:" + string(t.ID), Kind: api.AskBlocked, Text: cmp.Or(t.Summary, t.Title), At: since, Asker: t.To, Node: t.Node,
@@ -212,8 +228,8 @@ func (n *Node) blockedAsk(a *asked, t *api.Task) (ask api.Ask, ok bool, err erro
 }
 
 // answered says whether a person has answered a message since.
-func (n *Node) answered(id protocol.MsgID, since int64) (bool, error) {
-	found, err := n.store.Messages(journal.Query{Re: id, Limit: askOfAKind, Newest: true})
+func (n *Node) answered(a *asked, id protocol.MsgID, since int64) (bool, error) {
+	found, err := n.store.Messages(journal.Query{Re: id, Until: a.until, Limit: askOfAKind, Newest: true})
 	if err != nil {
 		return false, err
 	}
@@ -224,7 +240,7 @@ func (n *Node) answered(id protocol.MsgID, since int64) (bool, error) {
 
 // saidAsks are the messages of a name that ask a person, and that nobody answered.
 func (n *Node) saidAsks(a *asked, name protocol.Intent, kind api.AskKind) (out []api.Ask, err error) {
-	found, err := n.store.Messages(journal.Query{Intent: name, Limit: askOfAKind, Newest: true})
+	found, err := n.store.Messages(journal.Query{Intent: name, Until: a.until, Limit: askOfAKind, Newest: true})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +249,7 @@ func (n *Node) saidAsks(a *asked, name protocol.Intent, kind api.AskKind) (out [
 		if m.Envelope.From == "" || a.now.Sub(time.UnixMilli(m.Wall)) > askLooksBack {
 			continue
 		}
-		if answered, err := n.answered(m.Envelope.ID, 0); answered || err != nil {
+		if answered, err := n.answered(a, m.Envelope.ID, 0); answered || err != nil {
 			if err != nil {
 				return nil, err
 			}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,10 +39,8 @@ func (n *Node) Find(ctx context.Context, q web.FindQuery) (out api.Found, err er
 	if !up {
 		slices.Reverse(found)
 	}
-	for i := range found {
-		m := n.message(&found[i])
-		slim(&m)
-		out.Messages = append(out.Messages, m)
+	if out.Messages, err = n.rows(found, q.Until); err != nil {
+		return out, err
 	}
 	switch {
 	case up:
@@ -68,11 +67,35 @@ func (n *Node) Find(ctx context.Context, q web.FindQuery) (out api.Found, err er
 	return out, err
 }
 
+// rows are messages as the page shows them: as they stand, or as they stood at a time in ms.
+func (n *Node) rows(found []journal.Message, until int64) (out []api.Message, err error) {
+	late := uint64(0)
+	if until > 0 {
+		if _, _, late, err = n.store.Beside(untilMillis(until)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range found {
+		m := api.Message{}
+		if until > 0 {
+			m = n.messageAt(&found[i], untilMillis(until), late)
+		} else {
+			m = n.message(&found[i])
+			slim(&m)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
 // looked gives what q selects in one direction, and where to go on; 0: that was all.
 func (n *Node) looked(q *web.FindQuery, up bool) (found []journal.Message, next uint64, err error) {
 	jq := journal.Query{Agent: q.Agent, Intent: q.Intent, Thread: q.Thread, Before: q.Before, After: q.After, Newest: !up, Limit: findPage}
 	if q.At > 0 && q.Before == 0 && q.After == 0 {
 		jq.Since = protocol.HLCAt(time.UnixMilli(q.At))
+	}
+	if q.Until > 0 {
+		jq.Until = untilMillis(q.Until)
 	}
 	for looked := 0; looked < findLooks; {
 		var page []journal.Message
@@ -85,7 +108,7 @@ func (n *Node) looked(q *web.FindQuery, up bool) (found []journal.Message, next 
 			return nil, 0, err
 		}
 		for i := range page {
-			if !takes(q, &page[i].Envelope) {
+			if !takes(q, &page[i].Envelope) || jq.Until > 0 && page[i].At > jq.Until {
 				continue
 			}
 			if found = append(found, page[i]); len(found) == q.Limit {
@@ -144,7 +167,7 @@ const (
 )
 
 // Thread implements web.Page.
-func (n *Node) Thread(_ context.Context, id string) (out api.Thread, err error) {
+func (n *Node) Thread(_ context.Context, id string, until int64) (out api.Thread, err error) {
 	m, err := n.undeleted(id)
 	if err != nil {
 		return out, err
@@ -176,10 +199,12 @@ func (n *Node) Thread(_ context.Context, id string) (out api.Thread, err error) 
 	if out.Cut, err = n.answersTo(root, all); err != nil {
 		return out, err
 	}
-	for _, f := range all {
-		row := n.message(&f)
-		slim(&row)
-		out.Messages = append(out.Messages, row)
+	found := slices.Collect(maps.Values(all))
+	if until > 0 {
+		found = slices.DeleteFunc(found, func(m journal.Message) bool { return m.At > untilMillis(until) })
+	}
+	if out.Messages, err = n.rows(found, until); err != nil {
+		return out, err
 	}
 	slices.SortFunc(out.Messages, func(a, b api.Message) int { return int(int64(a.Pos) - int64(b.Pos)) })
 	return out, nil

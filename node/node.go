@@ -36,6 +36,8 @@ type Node struct {
 	runner   *runner // nil without [worker] command
 	blobs    *blobs
 	pages    *pages
+	pastOnce sync.Once
+	past     *past // folds of past moments, once somebody looks back
 	startID  protocol.Start
 	began    time.Time
 	token    string

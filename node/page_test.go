@@ -174,7 +174,7 @@ func TestAProofHoldsAndAThreadIsWhole(t *testing.T) {
 	}
 	late := time.After(20 * time.Second)
 	for {
-		thread, err := na.Thread(t.Context(), string(root.MsgID))
+		thread, err := na.Thread(t.Context(), string(root.MsgID), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

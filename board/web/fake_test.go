@@ -44,6 +44,8 @@ type fake struct {
 	slowBlob chan struct{} // closed when content may be stored; nil: at once
 	ahead    time.Duration // of the node's clock
 
+	momentErr error          // what a moment is refused with
+	late      protocol.MsgID // of past moments: came late
 	measured  api.Health
 	openRooms []api.Room
 	claimed   []api.Claim

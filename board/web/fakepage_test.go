@@ -25,7 +25,7 @@ func (f *fake) Find(_ context.Context, q FindQuery) (out api.Found, err error) {
 		return (q.Agent == "" || e.From == q.Agent || e.To == q.Agent) && (q.Intent == "" || e.Intent == q.Intent) && (q.Role == "" || e.FromRole == q.Role) &&
 			(q.Thread == "" || e.Thread == q.Thread) && (q.Task == "" || string(e.ID) == q.Task || string(e.Re) == q.Task) &&
 			(q.Words == "" || strings.Contains(strings.ToLower(m.Text), words)) &&
-			(q.Before == 0 || m.Pos < q.Before) && (q.After == 0 || m.Pos > q.After) && (q.At == 0 || m.At >= q.At)
+			(q.Before == 0 || m.Pos < q.Before) && (q.After == 0 || m.Pos > q.After) && (q.At == 0 || m.At >= q.At) && (q.Until == 0 || m.At <= q.Until)
 	}
 	for i := range n {
 		at := i
@@ -65,7 +65,7 @@ func (f *fake) Find(_ context.Context, q FindQuery) (out api.Found, err error) {
 	return out, nil
 }
 
-func (f *fake) Thread(ctx context.Context, id string) (out api.Thread, err error) {
+func (f *fake) Thread(ctx context.Context, id string, until int64) (out api.Thread, err error) {
 	m, err := f.Message(ctx, id)
 	if err != nil {
 		return out, err
@@ -77,7 +77,7 @@ func (f *fake) Thread(ctx context.Context, id string) (out api.Thread, err error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, o := range f.all() {
-		if o.Envelope.ID == root || o.Envelope.Re == root {
+		if (o.Envelope.ID == root || o.Envelope.Re == root) && (until == 0 || o.At <= until) {
 			out.Messages = append(out.Messages, o)
 		}
 	}
@@ -134,4 +134,47 @@ func (f *fake) WithdrawInvite(_ context.Context, id string) error {
 		}
 	}
 	return protocol.Refuse(protocol.CodeUnknownID, "this node made no invite "+id, "")
+}
+
+// Moment is what the fake holds that was said by then; its tasks and agents are as they are, unless a test says otherwise.
+func (f *fake) Moment(_ context.Context, at int64, ticks bool) (out api.Moment, err error) {
+	f.note("moment %d", at)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.momentErr != nil {
+		return out, f.momentErr
+	}
+	out = api.Moment{At: at, Main: f.snap.Status.Main, Agents: f.snap.Agents, Asks: f.snap.Asks.Asks}
+	for _, p := range f.snap.Peers {
+		out.Peers = append(out.Peers, api.Peer{Peer: p.Peer, Name: p.Name, Role: p.Role, Inside: p.Inside, Self: p.Self, Alive: "unknown"})
+	}
+	for _, t := range f.snap.Tasks {
+		if t.At <= at {
+			out.Tasks = append(out.Tasks, t)
+		}
+	}
+	for _, m := range f.all() {
+		if ticks {
+			out.Ticks = append(out.Ticks, m.At)
+		}
+		if m.At <= at {
+			m.Late = f.late == m.Envelope.ID
+			out.Messages, out.Prev = append(out.Messages, m), m.At
+		} else if out.Next == 0 {
+			out.Next = m.At
+		}
+	}
+	out.Messages = out.Messages[max(0, len(out.Messages)-100):]
+	if len(out.Messages) == 0 { // before the mesh
+		out.Agents, out.Asks, out.Main = nil, nil, api.Main{}
+	}
+	return out, nil
+}
+
+func (f *fake) TaskAt(ctx context.Context, id string, at int64) (api.Task, error) {
+	t, err := f.Task(ctx, id)
+	if err == nil && t.At > at {
+		err = protocol.Refuse(protocol.CodeUnknownID, "there was no task then", "")
+	}
+	return t, err
 }

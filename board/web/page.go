@@ -13,7 +13,12 @@ type Page interface {
 	// Find gives messages by words and by what they are. It looks at a bounded part of the journal at a time; the answer
 	// says where to go on.
 	Find(ctx context.Context, q FindQuery) (api.Found, error)
-	Thread(ctx context.Context, id string) (api.Thread, error)
+	// Thread is what belongs to a message, said until a time in ms (0: until now).
+	Thread(ctx context.Context, id string, until int64) (api.Thread, error)
+	// Moment is the board as it stood at a time in ms; ticks asks for the places of a slider too.
+	Moment(ctx context.Context, at int64, ticks bool) (api.Moment, error)
+	// TaskAt is a task as it stood at a time in ms.
+	TaskAt(ctx context.Context, id string, at int64) (api.Task, error)
 	Proof(ctx context.Context, id string) (api.Proof, error)
 	Asks(ctx context.Context) (api.Asks, error)
 	Health(ctx context.Context) (api.Health, error)
@@ -35,6 +40,7 @@ type FindQuery struct {
 	Before uint64 // Pos, exclusive
 	After  uint64 // Pos, exclusive
 	At     int64  // ms: what was logged from then on; only without Before, After and Words
+	Until  int64  // ms: what had been logged by then, as it stood then
 	Limit  int    // 1 to MessagesMax
 }
 
@@ -43,7 +49,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request, _ Standing) {
 	q := FindQuery{
 		Words: p.text("q"), Agent: protocol.AgentID(p.text("agent")), Role: protocol.Role(p.text("role")), Intent: protocol.Intent(p.text("intent")),
 		Thread: p.text("thread"), Task: p.text("task"), Room: protocol.RoomID(p.text("room")),
-		Before: p.number("before"), After: p.number("after"), At: int64(p.number("at")), Limit: p.limit(100),
+		Before: p.number("before"), After: p.number("after"), At: int64(p.number("at")), Until: int64(p.number("until")), Limit: p.limit(100),
 	}
 	if p.err != nil {
 		s.fail(w, r, p.err)
@@ -54,8 +60,29 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request, _ Standing) {
 	s.answerPacked(w, r, got, err)
 }
 
+func (s *Server) moment(w http.ResponseWriter, r *http.Request, _ Standing) {
+	p := params{r: r}
+	at := p.number("at")
+	if p.text("at") == "" {
+		p.refuse("at is a time in milliseconds since 1970")
+	}
+	if p.err != nil {
+		s.fail(w, r, p.err)
+		return
+	}
+	got, err := s.backend.Moment(r.Context(), int64(at), p.flag("ticks"))
+	got.Peers, got.Agents, got.Tasks, got.Messages, got.Asks = list(got.Peers), list(got.Agents), list(got.Tasks), list(got.Messages), list(got.Asks)
+	s.answerPacked(w, r, got, err)
+}
+
 func (s *Server) thread(w http.ResponseWriter, r *http.Request, _ Standing) {
-	got, err := s.backend.Thread(r.Context(), r.PathValue("id"))
+	p := params{r: r}
+	until := int64(p.number("until"))
+	if p.err != nil {
+		s.fail(w, r, p.err)
+		return
+	}
+	got, err := s.backend.Thread(r.Context(), r.PathValue("id"), until)
 	got.Messages = list(got.Messages)
 	s.answer(w, r, got, err)
 }

@@ -43,7 +43,17 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, _ Standing) {
 }
 
 func (s *Server) task(w http.ResponseWriter, r *http.Request, _ Standing) {
-	got, err := s.backend.Task(r.Context(), r.PathValue("id"))
+	p := params{r: r}
+	at := int64(p.number("at"))
+	if p.err != nil {
+		s.fail(w, r, p.err)
+		return
+	}
+	ask := s.backend.Task
+	if at > 0 {
+		ask = func(ctx context.Context, id string) (api.Task, error) { return s.backend.TaskAt(ctx, id, at) }
+	}
+	got, err := ask(r.Context(), r.PathValue("id"))
 	s.answer(w, r, got, err)
 }
 

@@ -57,6 +57,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/messages/{id}/thread", who: signedIn, handle: s.thread},
 		{method: "GET", path: v1 + "/messages/{id}/proof", who: signedIn, handle: s.proof},
 		{method: "GET", path: v1 + "/find", who: signedIn, handle: s.find},
+		{method: "GET", path: v1 + "/moment", who: signedIn, handle: s.moment},
 		{method: "GET", path: v1 + "/asks", who: signedIn, handle: s.asks},
 		{method: "GET", path: v1 + "/health", who: signedIn, handle: s.health},
 		{method: "GET", path: v1 + "/rooms", who: signedIn, handle: s.rooms},

@@ -18,6 +18,16 @@ type Question struct {
 	Until time.Time // of one with a clock
 }
 
+// QuestionClock is the clock that a question began with; no kind: it has none, or is no question.
+func QuestionClock(env *protocol.Envelope) (kind string, wait time.Duration) {
+	v, no := readSelection(env)
+	if no != nil || env.Intent != selectionPrompt {
+		return "", 0
+	}
+	kind, wait, _ = v.clock()
+	return kind, wait
+}
+
 // Questions lists the open questions, by asker, then id.
 func (c *Core) Questions() []Question {
 	var out []Question

@@ -33,6 +33,7 @@ type Query struct {
 	Before uint64       // positions below it
 	After  uint64       // positions above it
 	Since  protocol.HLC // logged at that hybrid time or later
+	Until  protocol.HLC // or earlier
 	Limit  int          // at most so many; 0 means 100
 	Newest bool         // newest first, else oldest first
 }
@@ -76,6 +77,9 @@ func (j *Journal) Messages(q Query) ([]Message, error) {
 	}
 	if q.Since > 0 {
 		add("at>=?", int64(q.Since))
+	}
+	if q.Until > 0 {
+		add("at<=?", int64(q.Until))
 	}
 	if q.From == "" && q.To == "" && q.Agent == "" && q.Intent == "" && q.Re == "" && q.Thread == "" {
 		add("intent<>?", "") // the void ones have none

@@ -221,6 +221,8 @@ type Message struct {
 	Envelope protocol.Envelope `json:"envelope"`
 	Text     string            `json:"text"` // headline, cut
 	Tiers    []TierAt          `json:"tiers"`
+	// Late: of a past moment, that it came here after something that was said later than the moment.
+	Late bool `json:"late,omitempty"`
 }
 
 // InboxItem is one line of `aster inbox --json`.

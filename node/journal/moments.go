@@ -1,0 +1,50 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Beside says when something was said last before a hybrid time and first after it (0: never), and late: messages at
+// positions above it came here after one that was said later than that time; 0: none did.
+func (j *Journal) Beside(at protocol.HLC) (prev, next protocol.HLC, late uint64, err error) {
+	err = j.read(func(c *conn) error {
+		if _, err := c.one("SELECT max(at) FROM msgs WHERE at<? AND intent<>''", []any{int64(at)}, func(s *sqlite3.Stmt) { prev = protocol.HLC(s.ColumnInt64(0)) }); err != nil {
+			return err
+		}
+		_, err := c.one("SELECT min(at), min(pos) FROM msgs WHERE at>? AND intent<>''", []any{int64(at)}, func(s *sqlite3.Stmt) {
+			next, late = protocol.HLC(s.ColumnInt64(0)), uint64(s.ColumnInt64(1))
+		})
+		return err
+	})
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("messages beside a time: %w", err)
+	}
+	return prev, next, late, nil
+}
+
+// Timeline gives the times of messages at even counts, the first and the last included, at most n of them, in order.
+func (j *Journal) Timeline(n int) ([]protocol.HLC, error) {
+	var all []protocol.HLC
+	err := j.read(func(c *conn) error {
+		all = nil
+		return c.each("SELECT at FROM msgs WHERE intent<>'' ORDER BY at", nil, func(s *sqlite3.Stmt) bool {
+			all = append(all, protocol.HLC(s.ColumnInt64(0)))
+			return true
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("times of messages: %w", err)
+	}
+	if len(all) <= n {
+		return all, nil
+	}
+	out := make([]protocol.HLC, n)
+	for i := range out {
+		out[i] = all[i*(len(all)-1)/(n-1)]
+	}
+	return out, nil
+}
