@@ -79,3 +79,23 @@ func (s *State) receiptRange(ls *logState, from, to uint64, tier protocol.Tier, 
 func (ls *logState) prune() {
 	ls.waiting = slices.DeleteFunc(ls.waiting, func(w waitingReceipt) bool { return w.To <= ls.mark })
 }
+
+// ReceiptTasks names tasks whose Delegates a receipt speaks of, at most limit of them, in no order.
+func (s *State) ReceiptTasks(body protocol.ReceiptsBody, limit int) (out []protocol.TaskID) {
+	for _, of := range body.Of {
+		log, err := protocol.ParseLogID(of.Log)
+		ls := s.logs[log]
+		if err != nil || ls == nil {
+			continue
+		}
+		for seq, item := range ls.delegates {
+			for i := 0; i+1 < len(of.Ranges) && len(out) < limit; i += 2 {
+				if of.Ranges[i] <= seq && seq <= of.Ranges[i+1] {
+					out = append(out, item.task.key.ID)
+					break
+				}
+			}
+		}
+	}
+	return out
+}

@@ -34,7 +34,10 @@ func TestAMomentIsTheBoardAsItStood(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker.next(t, "Delegate")
-	inbox := func() bool { got, err := n.Task(t.Context(), string(task.MsgID)); return err == nil && got.State == api.TaskDelivered }
+	inbox := func() bool {
+		got, err := n.Task(t.Context(), string(task.MsgID))
+		return err == nil && got.State == api.TaskDelivered
+	}
 	eventually(t, "it is in the inbox", inbox)
 	delivered := n.then(t)
 	report := func(id, status, summary string) {

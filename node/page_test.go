@@ -257,3 +257,25 @@ func TestHealthIsBounded(t *testing.T) {
 		t.Errorf("the counts of a sample stay in the next: %+v", s)
 	}
 }
+
+// TestPagesHearThatATaskIsInTheInbox: of a Delegate to another node, once that node has said so.
+func TestPagesHearThatATaskIsInTheInbox(t *testing.T) {
+	_, b, na, _ := pair(t, protocol.RoleLocal)
+	b.attach(t, "worker")
+	na.sees(t, "worker", false)
+	events := na.Subscribe(t.Context(), web.SinceNow)
+	task, err := na.Send(t.Context(), api.SendRequest{FromBoard: true, To: "worker", Intent: protocol.Delegate, Value: json.RawMessage(`{"task":"pay"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for late := time.After(20 * time.Second); ; {
+		select {
+		case e := <-events:
+			if e.Type == "task" && e.Task.ID == task.MsgID && e.Task.State == api.TaskDelivered {
+				return
+			}
+		case <-late:
+			t.Fatal("not within 20 s")
+		}
+	}
+}

@@ -124,9 +124,23 @@ func (n *Node) replay(ctx context.Context, since uint64, out chan<- api.Event) (
 	}
 }
 
+// receiptTasksTold bounds what one receipt lets pages hear: it may speak of a whole inbox.
+const receiptTasksTold = 100
+
 // taskChanged tells pages of a task that a record moved.
 func (l *loop) taskChanged(r *protocol.Record, env *protocol.Envelope) {
-	if env == nil || !l.n.pages.watched() {
+	if !l.n.pages.watched() {
+		return
+	}
+	if r.Kind == protocol.KindReceipts {
+		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](r); err == nil {
+			for _, id := range l.board.ReceiptTasks(body, receiptTasksTold) {
+				l.publishTask(id)
+			}
+		}
+		return
+	}
+	if env == nil {
 		return
 	}
 	id := env.Re

@@ -144,7 +144,12 @@ func (f *fake) Moment(_ context.Context, at int64, ticks bool) (out api.Moment, 
 	if f.momentErr != nil {
 		return out, f.momentErr
 	}
-	out = api.Moment{At: at, Main: f.snap.Status.Main, Agents: f.snap.Agents, Asks: f.snap.Asks.Asks}
+	out = api.Moment{At: at, Main: f.snap.Status.Main, Agents: f.snap.Agents}
+	for _, a := range f.snap.Asks.Asks {
+		if a.At <= at {
+			out.Asks = append(out.Asks, a)
+		}
+	}
 	for _, p := range f.snap.Peers {
 		out.Peers = append(out.Peers, api.Peer{Peer: p.Peer, Name: p.Name, Role: p.Role, Inside: p.Inside, Self: p.Self, Alive: "unknown"})
 	}
@@ -159,7 +164,10 @@ func (f *fake) Moment(_ context.Context, at int64, ticks bool) (out api.Moment, 
 		}
 		if m.At <= at {
 			m.Late = f.late == m.Envelope.ID
-			out.Messages, out.Prev = append(out.Messages, m), m.At
+			out.Messages = append(out.Messages, m)
+			if m.At < at {
+				out.Prev = m.At
+			}
 		} else if out.Next == 0 {
 			out.Next = m.At
 		}

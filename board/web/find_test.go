@@ -57,9 +57,9 @@ func TestSearchStandsInTheAddress(t *testing.T) {
 	until(t, ctx, shows("message 1958 about tax"), 2*time.Second)
 	do(t, ctx, chromedp.Evaluate[chromedp.Void](`void history.back()`))
 	until(t, ctx, shows("No message of 2,000 has 'tax' from or to nobody-here."), 2*time.Second)
-	// A moment: what was said then, with both directions open.
+	// From a time on: what was said then, with both directions open.
 	at := f.history[500].At
-	do(t, ctx, chromedp.Navigate(fmt.Sprintf("%s/?at=%d", ts.URL, at)))
+	do(t, ctx, chromedp.Navigate(fmt.Sprintf("%s/?since=%d", ts.URL, at)))
 	until(t, ctx, shows("message 501"), 3*time.Second)
 	until(t, ctx, shows("message 499"), 2*time.Second)
 	press(t, ctx, "L")

@@ -11,16 +11,17 @@ const troubled = (a) => a.state === "needs-human" || a.state === "deaf";
 
 // stateOf is what an agent's row may claim: behind a node that is not linked everything is as of its last sign.
 export function stateOf(agent, store) {
-  const peer = store.peer(agent.home);
+  const peer = store.past ? null : store.peer(agent.home); // of links there is no record
   return peer && !peer.self && !peer.linked ? "away" : agent.state;
 }
 
 export function underLine(agent, store, now) {
-  const peer = store.peer(agent.home);
+  const peer = store.past ? null : store.peer(agent.home);
   if (peer && !peer.self && !peer.linked) {
     if (agent.asOf) return t("state_" + agent.state) + ", " + t("as_of", { time: age(now - agent.asOf) });
     return t("state_away") + ", " + (peer.lastSeen ? t("as_of", { time: age(now - peer.lastSeen) }) : t("as_of_unknown"));
   }
+  if (store.past) return t("state_" + agent.state) + (agent.since ? " " + age(now - agent.since) : "");
   const since = agent.since ? " " + age(now - agent.since) : "";
   // "nothing: it reads its inbox" says how mail is noticed without anything that wakes.
   const alone = /^nothing: (.+)$/.exec(agent.wakes || "");
@@ -28,8 +29,9 @@ export function underLine(agent, store, now) {
   return t("state_" + agent.state) + since + " · " + after;
 }
 
-export function linkOf(peer) {
+export function linkOf(peer, store) {
   if (peer.self) return t("this_node");
+  if (store.past) return "";
   if (!peer.linked) return t("not_linked");
   const parts = [peer.transport || t("linked")];
   if (peer.rttMicros) parts.push(rtt(peer.rttMicros));
@@ -59,7 +61,8 @@ class Agents extends HTMLElement {
       if (!store.peer(home)) peers.push({ peer: home, name: list[0].node || home.slice(-6), linked: false, role: "", self: list[0].here });
     }
     peers.sort((a, b) => (b.self ? 1 : 0) - (a.self ? 1 : 0) || (a.name ?? "").localeCompare(b.name ?? "") || (a.peer < b.peer ? -1 : 1));
-    const items = peers.flatMap((p) => this.group(p, byNode.get(p.peer) ?? [], calm > foldAbove));
+    let items = peers.flatMap((p) => this.group(p, byNode.get(p.peer) ?? [], calm > foldAbove));
+    if (!items.length) items = [{ key: "nobody", kind: "none" }];
     this.vlist.set((this.last = steady(this.last, items, busy(this))));
   }
 
@@ -91,7 +94,7 @@ class Agents extends HTMLElement {
       case "agent": return this.row(x.a);
       case "fold": return el("button", { type: "button", class: "fold", on: { click: () => this.toggle(x.p.peer) } });
     }
-    return el("p", { class: "quiet no-agents" }, t("no_agents"));
+    return el("p", { class: "quiet no-agents" }, t(x.p ? "no_agents" : "past_no_agents"));
   }
 
   update(row, x) {
@@ -124,8 +127,8 @@ class Agents extends HTMLElement {
       name.replaceChildren(foreign(p.name || p.peer.slice(-6)), same ? el("span", { class: "id" }, " " + p.peer.slice(-6)) : "");
     }
     text(role, p.role);
-    text(link, linkOf(p));
-    attr(head, "data-linked", p.self || p.linked ? "yes" : "no");
+    text(link, linkOf(p, store));
+    attr(head, "data-linked", p.self || p.linked || store.past ? "yes" : "no");
   }
 
   row(a) {

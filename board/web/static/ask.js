@@ -49,7 +49,8 @@ export function drawCard(card, a, store, now, needs) {
   if (!card.made) {
     card.made = true;
     acts.append(...actsOf(a, card, store, needs));
-    answers.append(...answersOf(a, card, store, needs));
+    if (store.past) answers.append(...optionsThen(a));
+    else answers.append(...answersOf(a, card, store, needs));
   }
   card.off = store.health(now) === "silent";
   drawSend(card);
@@ -81,10 +82,17 @@ function endedWords(a, store) {
 
 const button = (label, act, props = {}) => el("button", { type: "button", ...props, on: { click: act } }, label);
 
+// optionsThen names what could be answered; in the past nothing can.
+const optionsThen = (a) => (a.options?.length ? [el("p", { class: "quiet" }, t("options_then"), ...a.options.flatMap((o, i) => [i ? " · " : " ", foreign(o.label)]))] : []);
+
 // actsOf are what can be done beside answering.
 function actsOf(a, card, store, needs) {
   const quiet = { class: "quiet-button" };
   const out = [];
+  if (store.past) {
+    if (a.task || a.message || a.asker) out.push(button(t(a.task ? "open_task" : a.message ? "open_message" : "open_agent"), () => openAsk(a, card), quiet));
+    return out;
+  }
   if (a.free) out.push(button(t(a.options?.length ? "answer_other" : "answer"), () => card.openWords(), a.options?.length ? quiet : {}));
   if (a.kind === "key") out.push(button(t("key_renew"), () => renew(card, store, needs), { "data-sends": true }));
   if (a.kind === "person") out.push(button(t("open_agent"), () => openAsk(a, card)));

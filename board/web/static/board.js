@@ -3,9 +3,12 @@ import { Feed } from "./feed.js";
 import { Store } from "./store.js";
 import { language, t } from "./strings.js";
 import { listen } from "./keys.js";
-import { begin, leave, select, show, where } from "./route.js";
+import { begin, leave, select, show, travel, where } from "./route.js";
 import { forget, recall, remember, work } from "./offline.js";
 import { Notifier } from "./notify.js";
+import { Past } from "./replay.js";
+import { waitingFor } from "./needs.js";
+import { toast } from "./toast.js";
 import "./agents.js";
 import "./needs.js";
 import "./work.js";
@@ -27,14 +30,15 @@ const feed = new Feed(store, clock);
 const part = (name) => document.querySelector("as-" + name);
 const parts = {
   top: part("top"), banner: part("banner"), agents: part("agents"), needs: part("needs"), work: part("work"), stream: part("stream"),
-  composer: part("composer"), panel: part("panel"), foot: part("foot"), tabs: part("tabs"), help: part("help"), mesh: part("mesh"), settings: part("settings"),
+  composer: part("composer"), panel: part("panel"), foot: part("foot"), tabs: part("tabs"), help: part("help"), mesh: part("mesh"), settings: part("settings"), replay: part("replay"),
 };
+const past = new Past(store);
 const notifier = new Notifier(store);
 
 // Which parts draw when something changed; what shows durations draws each second too. Needs you comes before the top,
 // which counts it.
 const draws = {
-  status: ["needs", "top", "banner", "foot", "composer", "work", "stream", "mesh", "settings"],
+  status: ["needs", "top", "banner", "replay", "foot", "composer", "work", "stream", "mesh", "settings"],
   agents: ["needs", "top", "agents", "composer", "panel", "work", "stream", "mesh"],
   tasks: ["work", "panel"],
   messages: ["stream", "panel"],
@@ -42,6 +46,7 @@ const draws = {
   second: ["needs", "top", "banner", "agents", "work", "composer", "panel"],
 };
 const dated = new Set(["agents", "work", "panel", "needs", "mesh"]);
+const ofThePast = new Set(["agents", "work", "panel", "needs", "stream"]);
 
 // known is the node's clock, and stops where knowledge stops.
 function known() {
@@ -56,10 +61,20 @@ function draw(reasons) {
   document.body.dataset.feed = store.connected ? "open" : "closed";
   if (!store.loaded && !store.asOf) return;
   const now = clock();
-  if (reasons.has("messages")) for (const [m, added] of store.came.splice(0)) parts.stream.came(m, added);
-  store.reading = !parts.stream.vlist.atEnd || parts.stream.held();
+  const back = past.at && past.moment ? past.store : null;
+  document.body.classList.toggle("past", past.at > 0);
+  document.body.classList.toggle("past-wait", past.at > 0 && !back);
+  parts.composer.hidden = past.at > 0;
+  if (reasons.has("messages")) for (const [m, added] of store.came.splice(0)) if (!past.at) parts.stream.came(m, added);
+  store.reading = !past.at && (!parts.stream.vlist.atEnd || parts.stream.held());
+  if (past.at) store.waiting = waitingFor(store, known());
   for (const name of new Set([...reasons].flatMap((r) => draws[r]))) {
-    if (!document.hidden || name === "needs" || name === "top") parts[name].draw(store, dated.has(name) ? known() : now);
+    if (document.hidden && name !== "needs" && name !== "top") continue;
+    if (past.at && ofThePast.has(name)) {
+      if (back && !(reasons.size === 1 && reasons.has("second"))) parts[name].draw(back, back.past);
+    } else if (name === "replay") parts.replay.draw(past);
+    else if (name === "top") parts.top.draw(store, now, back);
+    else parts[name].draw(store, dated.has(name) ? known() : now);
   }
   if (reasons.has("asks") || reasons.has("status")) notifier.look(clock());
   if (reasons.has("status") && store.loaded && store.connected) remember(store, now);
@@ -105,7 +120,7 @@ setTimeout(() => {
 
 let shown = "";
 function routed() {
-  const { view, filter, at } = where();
+  const { view, filter, since, at } = where();
   document.getElementById("middle").hidden = view !== "board";
   document.getElementById("view").hidden = view === "board";
   parts.mesh.hidden = view !== "mesh";
@@ -113,17 +128,21 @@ function routed() {
   document.body.dataset.view = view;
   parts.tabs.follow(view);
   if (view === "settings") parts.settings.load();
-  const key = JSON.stringify([filter, at]);
-  if (key !== shown) {
+  past.follow(at, filter, since);
+  const key = JSON.stringify([filter, since]);
+  if (key !== shown && !at) { // the live window waits while somebody looks back
     shown = key;
-    const plain = !at && Object.keys(filter).length === 0;
-    if (!plain || feed.opened) store.window.open(filter, at);
+    const plain = !since && Object.keys(filter).length === 0;
+    if (!plain || feed.opened) store.window.open(filter, since);
   }
   store.changed("status", "agents", "tasks", "messages", "asks");
 }
 begin(routed);
 
+const noAct = () => toast(t("past_no_act"));
+
 function compose(kind, to = "", re = null) {
+  if (past.at) return noAct();
   if (where().view !== "board" && innerWidth < 720) show("board");
   parts.tabs.choose("messages");
   document.body.classList.add("show-messages");
@@ -141,6 +160,7 @@ function toggle(cls) {
 // replyTo finds what the focus or the open details are about, and answers it.
 function reply() {
   const row = /** @type {HTMLElement} */ (document.activeElement?.closest(".message"));
+  if (past.at) return noAct();
   const found = row && store.window.items.find((m) => "m" + m.pos === row.dataset.key);
   if (found?.envelope.from) return compose("prompt", found.envelope.from, { id: found.envelope.id, short: found.short });
   /** @type {HTMLElement} */ (document.querySelector("as-panel [data-act=reply]"))?.click();
@@ -157,8 +177,8 @@ function why() {
 
 const acts = {
   keys: () => parts.help.show(),
-  palette: () => part("palette").show(store, act, known()),
-  actions: () => part("palette").show(store, act, known()),
+  palette: () => part("palette").show(past.at && past.moment ? past.store : store, act, known()),
+  actions: () => part("palette").show(past.at && past.moment ? past.store : store, act, known()),
   search() {
     parts.tabs.choose("messages");
     document.body.classList.add("show-messages");
@@ -166,11 +186,15 @@ const acts = {
     part("search").focusWords();
   },
   time() {
-    acts.search();
-    part("search").toggle(true);
-    part("search").moment.focus();
+    if (!past.at) travel(Date.now() + store.skew);
+    parts.replay.draw(past); // what is hidden takes no focus
+    parts.replay.slider.focus();
   },
+  earlier: () => past.at && past.step(-1),
+  later: () => past.at && past.step(1),
+  refuse: noAct,
   live() {
+    if (past.at) return travel(0);
     select({}, 0);
     parts.stream.toEnd();
   },
@@ -185,7 +209,7 @@ const acts = {
   agents: () => toggle("show-agents"),
   messages: () => toggle("show-messages"),
   copy: () => parts.panel.shown && navigator.clipboard && parts.panel.copyLink(),
-  cancel: () => parts.panel.shown && parts.panel.kind === "t" && parts.panel.askCancel(),
+  cancel: () => parts.panel.shown && parts.panel.kind === "t" && (past.at ? noAct() : parts.panel.askCancel()),
   close() {
     if (parts.panel.shown) return parts.panel.close();
     document.body.classList.remove("show-agents", "show-messages");

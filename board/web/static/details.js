@@ -31,12 +31,12 @@ function taskBody(task, store, now, panel) {
     ["commit", task.commit ? code(task.commit) : openStates.has(task.state) ? "" : t("no_commit")], ["branch", code(task.branch)], ["base", code(task.base)]])];
   if (task.commit) out.push(el("p", { class: "command" }, el("code", {}, "aster task fetch " + taskID(task))));
   const acts = el("p", { class: "acts" });
-  if (openStates.has(task.state)) {
+  if (openStates.has(task.state) && !store.past) {
     if (panel.sure) {
       out.push(sureNode(t("cancel_sure", { id: taskID(task) }), "cancel_yes", "cancel_no", () => panel.does("tasks/" + encodeURIComponent(task.id) + "/cancel", {}, (got) => store.event({ type: "task", task: got }, now)), panel));
     } else acts.append(button("begin", "cancel_task", () => panel.askCancel()));
   }
-  if (task.to && store.agents.some((a) => a.id === task.to)) acts.append(button("reply", "reply_to_task", () => does({ name: "reply-to", to: task.to, re: task.id, short: taskID(task) })));
+  if (task.to && !store.past && store.agents.some((a) => a.id === task.to)) acts.append(button("reply", "reply_to_task", () => does({ name: "reply-to", to: task.to, re: task.id, short: taskID(task) })));
   acts.append(button("filter", "task_messages", () => select({ task: task.id })));
   out.push(acts);
   if (task.tail) out.push(el("h3", {}, t("output")), foreign(task.tail, { class: "words output" }));
@@ -50,7 +50,7 @@ function taskBody(task, store, now, panel) {
 // handOver asks main, wherever it is, to hand over to an agent inside.
 function handOver(a, store, panel) {
   const main = store.status?.main ?? {};
-  if (a.role !== "local" || !main.peer || a.id === main.agent || main.handing) return [];
+  if (store.past || a.role !== "local" || !main.peer || a.id === main.agent || main.handing) return [];
   const of = main.agent || main.node || "";
   if (panel.sure !== "handover") return [el("p", { class: "acts" }, button("begin", "hand_over", () => panel.askSure("handover")))];
   return [sureNode(t("hand_over_sure", { agent: a.id, node: a.node ?? "", main: of }), "hand_over_yes", "hand_over_no",
@@ -62,11 +62,11 @@ function agentBody(a, store, now, panel) {
   return [foreign(a.id, { class: "words title" }), facts([
     ["name", a.name && a.name !== a.id ? a.name : ""],
     ["state", el("span", { class: "with-glyph" }, glyph(stateOf(a, store)), foreign(underLine(a, store, now)))],
-    ["role", a.role], ["home", a.node], ["wakes", a.wakes || t("wakes_unknown")], ["unread", count(a.unread)],
+    ["role", a.role], ["home", a.node], ["wakes", store.past ? "" : a.wakes || t("wakes_unknown")], ["unread", store.past ? "" : count(a.unread)],
     ["attached", (a.attached ?? []).join(", ")], ["since", a.since ? timeNode(a.since, now) : ""]]),
   el("p", { class: "acts" },
-    button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
-    button("delegate", "delegate_task", () => does({ name: "write-to", to: a.id, kind: "delegate" })),
+    store.past ? "" : button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
+    store.past ? "" : button("delegate", "delegate_task", () => does({ name: "write-to", to: a.id, kind: "delegate" })),
     button("filter", "show_messages", () => select({ agent: a.id }))),
   ...handOver(a, store, panel),
   el("h3", {}, t("agent_tasks")),
@@ -76,20 +76,20 @@ function agentBody(a, store, now, panel) {
 
 function nodeBody(p, store, now, panel) {
   const own = p.self ? store.status : null;
-  if (panel.historyOf !== p.peer) {
+  if (panel.historyOf !== p.peer && !store.past) {
     panel.historyOf = p.peer;
     panel.history = null;
     ask("health").then((got) => { panel.history = got; panel.draw(panel.store, panel.now); }).catch(() => {}); // without it the charts are left out
   }
   const out = [foreign(p.name, { class: "words title" }), facts([
-    ["id", code(p.peer)], ["role", p.role], ["link", linkOf(p)], ["addr", code(p.addr)], ["gossip", p.self ? "" : p.alive],
-    ["seen", !p.self && !p.linked ? (p.lastSeen ? t("as_of", { time: age(now - p.lastSeen) }) : t("as_of_unknown")) : ""],
-    ["behind", p.self ? "" : count(p.behind)], ["until", p.until ? timeNode(p.until, now) : ""], ["revoked", p.revoked ? t("f_yes") : ""],
-    ["version", p.version || own?.version], ["board", code(p.board || own?.board)]])];
-  if (panel.history) out.push(...charts(p, panel.history));
+    ["id", code(p.peer)], ["role", p.role], ["link", store.past ? "" : linkOf(p, store)], ["addr", code(p.addr)], ["gossip", p.self || store.past ? "" : p.alive],
+    ["seen", !p.self && !p.linked && !store.past ? (p.lastSeen ? t("as_of", { time: age(now - p.lastSeen) }) : t("as_of_unknown")) : ""],
+    ["behind", p.self || store.past ? "" : count(p.behind)], ["until", p.until ? timeNode(p.until, now) : ""], ["revoked", p.revoked ? t("f_yes") : ""],
+    ["version", p.version || (store.past ? "" : own?.version)], ["board", code(p.board || (store.past ? "" : own?.board))]])];
+  if (panel.history && !store.past) out.push(...charts(p, panel.history));
   const agents = store.agents.filter((a) => a.home === p.peer);
   if (agents.length) out.push(el("h3", {}, t("agents")), el("ol", { class: "links" }, ...agents.slice(0, 50).map((a) => el("li", {}, glyph(stateOf(a, store)), el("button", { type: "button", class: "link-button", on: { click: () => go("a", a.id) } }, foreign(a.id))))));
-  if (!p.self && !p.revoked) {
+  if (!p.self && !p.revoked && !store.past) {
     out.push(panel.sure ? sureNode(t("revoke_sure", { node: p.name }), "revoke_yes", "revoke_no", () => panel.does("members/" + encodeURIComponent(p.peer) + "/revoke", { reason: "" }, () => t("revoked_done", { node: p.name })), panel)
       : el("p", { class: "acts" }, button("renew", "renew_member", () => panel.does("members/" + encodeURIComponent(p.peer) + "/renew", {}, () => t("renewed_done", { node: p.name }))), button("begin", "revoke_member", () => panel.askSure("revoke"))));
   }

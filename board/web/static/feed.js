@@ -1,6 +1,9 @@
 // The one connection to the node: a snapshot, then its events. A lost one comes back after 0.5 s, at most 8 s, and at
 // once when somebody looks or the network returns.
 
+import { where } from "./route.js";
+import { t } from "./strings.js";
+
 const kinds = ["message", "tiers", "agents", "peers", "task", "status", "asks", "reset"];
 
 export class Refused extends Error {
@@ -22,8 +25,11 @@ export async function ask(path, options = {}) {
   throw new Refused(refusal, answer.status);
 }
 
-export const post = (path, body) =>
-  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) });
+// post changes something, which nobody can do in the past, whatever on the page may ask for it.
+export const post = async (path, body) => {
+  if (where().at) throw new Refused({ code: "not-allowed", reason: t("past_no_act") }, 0);
+  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) });
+};
 
 export class Feed {
   constructor(store, clock) {

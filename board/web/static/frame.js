@@ -22,16 +22,18 @@ class Top extends HTMLElement {
       el("button", { type: "button", class: "open-palette", title: "Ctrl K", on: { click: () => act("palette") } }, el("span", {}, t("search_or_command")), el("kbd", {}, /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ K" : "Ctrl K")),
       el("span", { class: "spacer" }), this.fresh,
       button("open-agents", "agents", "agents", "a"), button("open-messages", "messages", "messages", "s"), button("open-keys", "keys_button", "keys", "?"),
-      button("open-delegate", "delegate", "delegate", "d"));
+      (this.delegate = button("open-delegate", "delegate", "delegate", "d")));
     this.icon = document.getElementById("icon");
   }
 
-  draw(store, now) {
+  // past is the store of a past moment, if one is shown: of it is who was main, and nothing else here.
+  draw(store, now, past = null) {
     const s = store.status;
     if (!s) return;
     text(this.node, s.name);
     this.drawCount(store);
-    const key = noMain(s, now + store.skew) ? "" : s.main.agent || s.main.node || "";
+    const main = past ? past.status.main : s.main;
+    const key = !past && noMain(s, now + store.skew) ? "" : main.agent || main.node || "";
     if (this.main.dataset.of !== key) {
       this.main.dataset.of = key;
       this.main.replaceChildren(...(key ? [el("span", { class: "role", "data-main": true }, t("main_is")), " ", foreign(key)] : [t("main_none")]));
@@ -42,7 +44,12 @@ class Top extends HTMLElement {
     const view = where().view;
     attr(this.skip, "href", view === "board" ? "#work" : "#view");
     text(this.skip, t(view === "board" ? "skip" : "skip_view"));
-    for (const b of /** @type {any} */ (this.views.children)) attr(b, "aria-current", b.dataset.view === view ? "page" : null);
+    for (const b of /** @type {any} */ (this.views.children)) {
+      attr(b, "aria-current", b.dataset.view === view ? "page" : null);
+      b.disabled = Boolean(where().at) && b.dataset.view !== "board";
+      attr(b, "title", b.disabled ? t("past_views") : "g " + b.dataset.view[0]);
+    }
+    attr(this.delegate, "hidden", Boolean(where().at));
   }
 
   // drawCount puts into title and icon what waits for this person.
@@ -169,7 +176,7 @@ class Help extends HTMLElement {
   connectedCallback() {
     const rows = [["Ctrl K", "key_palette"], ["/", "key_search"], ["j k", "key_rows"], ["Enter", "key_open"], ["Esc", "key_esc"], ["F6", "key_region"],
       ["n", "key_next"], ["1 … 9", "key_choose"], ["d", "key_d"], ["c", "key_c"], ["r", "key_r"], ["w", "key_w"], ["y", "key_copy"], ["x", "key_cancel"],
-      ["t", "key_time"], ["L", "key_live"], ["g b m s", "key_go"], ["a", "key_a"], ["s", "key_s"], [".", "key_actions"], ["?", "key_help"]];
+      ["t", "key_time"], ["[ ]", "key_step"], ["L", "key_live"], ["g b m s", "key_go"], ["a", "key_a"], ["s", "key_s"], [".", "key_actions"], ["?", "key_help"]];
     const dl = el("dl", {}, ...rows.flatMap(([keys, what]) => [el("dt", {}, ...keys.split(" ").map((k) => (k === "…" ? " … " : el("kbd", {}, k)))), el("dd", {}, t(what))]));
     this.off = el("input", { type: "checkbox", on: { change: () => keep("keys", this.off.checked ? null : "off") } });
     this.dialog = el("dialog", { "aria-labelledby": "help-title" }, el("h2", { id: "help-title" }, t("help")), dl, el("label", { class: "switch" }, this.off, " ", t("keys_on")),

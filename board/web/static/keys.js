@@ -10,7 +10,7 @@ const visible = (node) => node.getClientRects().length > 0;
 // names of acts by key; board.js does them.
 const single = {
   "?": "keys", "/": "search", d: "delegate", c: "prompt", r: "reply", w: "why", y: "copy", x: "cancel", a: "agents", s: "messages",
-  n: "next", t: "time", L: "live", ".": "actions",
+  n: "next", t: "time", L: "live", ".": "actions", "[": "earlier", "]": "later",
 };
 const second = { b: "board", m: "mesh", s: "settings" };
 
@@ -56,7 +56,7 @@ export function listen(act) {
       return;
     }
     const target = /** @type {HTMLElement} */ (e.target);
-    if (target.closest("input, textarea, select, [contenteditable]")) return;
+    if (target.closest("input:not([type=range]), textarea, select, [contenteditable]")) return;
     if (e.key === "Enter" && target.matches("li[data-row]")) {
       e.preventDefault();
       target.click();

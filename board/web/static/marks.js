@@ -44,7 +44,8 @@ export const glyph = (kind) => el("as-glyph", { kind });
 const order = ["logged", "replicated", "persisted", "processed"];
 
 class Ticks extends HTMLElement {
-  show(tiers, alone) {
+  // past: then that others have it is on no record here.
+  show(tiers, alone, past = 0) {
     const reached = new Set(tiers.map((x) => x.tier));
     const refused = reached.has("refused");
     if (this.children.length === 0) {
@@ -52,10 +53,10 @@ class Ticks extends HTMLElement {
       this.append(...order.map(() => el("i")));
     }
     const said = order.map((tier, i) => {
-      const hollow = tier === "replicated" && alone && !reached.has(tier);
+      const hollow = tier === "replicated" && (alone || past) && !reached.has(tier);
       attr(this.children[i], "class", reached.has(tier) ? "on" : hollow ? "hollow" : "off");
       if (reached.has(tier)) return t("tier_" + tier);
-      return hollow ? t("tick_alone") : t("tick_wait", { tier: t("tier_" + tier) });
+      return hollow ? t(past ? "tick_unrecorded" : "tick_alone") : t("tick_wait", { tier: t("tier_" + tier) });
     });
     attr(this, "data-all", reached.has("processed") ? "ok" : refused ? "bad" : null);
     const label = (refused ? [t("tier_refused")] : said).join(", ");

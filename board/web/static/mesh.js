@@ -77,7 +77,7 @@ class Mesh extends HTMLElement {
     const name = (p.name || p.peer.slice(-6)).slice(0, 22);
     const sub = [p.role, p.version && p.version !== store.status.version && p.version !== "aster " + store.status.version ? p.version : ""].filter(Boolean).join(" · ");
     const g = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
-      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, p.role, linkOf(p), counted].join(", ") });
+      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, p.role, linkOf(p, store), counted].join(", ") });
     const title = svg("text", { x: 0, y: -3, class: "name" }), role = svg("text", { x: 0, y: 14, class: "sub" });
     title.textContent = name;
     role.textContent = [store.status.main.peer === p.peer ? t("main_is") : "", sub, counted].filter(Boolean).join(" · ");

@@ -18,7 +18,7 @@ export function rowNode(row, now, act) {
     },
   } },
   el("div", { class: "pair" }, senderOf(m), el("span", { class: "arrow", role: "img", "aria-label": t("to_whom") }, "→"), targetOf(m)),
-  el("div", { class: "when" }, timeNode(m.at, now, m.doubt), row.kind === "message" ? el("as-ticks") : ""),
+  el("div", { class: "when" }, timeNode(m.at, now, m.doubt), el("span", { class: "late" }), row.kind === "message" ? el("as-ticks") : ""),
   row.kind === "message" ? said(m, act) : folded(row, act));
   node.dataset.row = "";
   return node;
@@ -63,7 +63,10 @@ export function drawRow(node, row, store, words, expanded) {
     attr(button, "aria-expanded", String(Boolean(row.open)));
     return;
   }
-  when.lastElementChild.show(row.m.tiers ?? [], store.alone);
+  const late = when.querySelector(".late");
+  text(late, row.m.late ? t("late") : "");
+  attr(late, "title", row.m.late ? t("late_means") : null);
+  when.lastElementChild.show(row.m.tiers ?? [], store.alone, store.past);
   const whole = expanded.get(row.m.envelope.id);
   const body = line.querySelector(".text");
   const shown = whole ?? textOf(row.m);

@@ -29,6 +29,9 @@ export function allAsks(store) {
   return asks;
 }
 
+// waitingFor counts what waits for this person.
+export const waitingFor = (store, now) => allAsks(store).filter((a) => !store.setAside.has(a.id) && mine(a, store, now)).length;
+
 export function order(a, b) {
   const clock = (x) => (x.until && x.kind !== "key" ? x.until : Infinity);
   return clock(a) - clock(b) || rank[a.kind] - rank[b.kind] || a.at - b.at || (a.id < b.id ? -1 : 1);
@@ -73,7 +76,7 @@ class Needs extends HTMLElement {
     text(this.total, own.length ? count(own.length) : "");
     attr(this.none, "hidden", own.length + ends.length > 0);
     const hold = this.cards.contains(document.activeElement) || this.cards.matches(":hover");
-    keyed(this.cards, ends.concat(wanted), (a) => a.id, (a) => cardNode(a, this), (node, a) => drawCard(node, a, store, now, this), hold);
+    keyed(this.cards, ends.concat(wanted), (a) => (store.past ? "past " : "") + a.id, (a) => cardNode(a, this), (node, a) => drawCard(node, a, store, now, this), hold);
     const short = (list, at, shown) => keyed(at, shown ? list : [], (a) => a.id, (a) => this.row(a), (node, a) => this.drawRow(node, a, now), at.contains(document.activeElement));
     attr(this.more, "hidden", late.length === 0);
     attr(this.more, "aria-expanded", String(this.open.has("more")));
@@ -83,7 +86,7 @@ class Needs extends HTMLElement {
     attr(this.others, "aria-expanded", String(this.open.has("others")));
     text(this.others, t("wait_for_others", { n: count(rest.length) }));
     short(rest, this.otherRows, this.open.has("others"));
-    const put = store.asks.filter((a) => store.setAside.has(a.id)).length;
+    const put = store.past ? 0 : store.asks.filter((a) => store.setAside.has(a.id)).length;
     attr(this.aside, "hidden", put === 0);
     text(this.aside, t("show_aside", { n: count(put) }));
     store.waiting = own.length;

@@ -38,6 +38,7 @@ class Palette extends HTMLElement {
       { words: t("do_settings"), hint: "g s", run: () => show("settings") }, does("time", "t", "do_time"), does("live", "L", "do_live"),
       does("reply", "r", "do_reply"), does("why", "w", "do_why"), does("copy", "y", "do_copy"), does("keys", "?", "do_keys"),
     ];
+    if (this.store.past) out.splice(0, out.length, does("search", "/", "do_search"), does("earlier", "[", "do_earlier"), does("later", "]", "do_later"), does("time", "t", "do_time"), does("live", "L", "do_live"), does("why", "w", "do_why"), does("copy", "y", "do_copy"), does("keys", "?", "do_keys"));
     for (const a of this.store.agents) {
       out.push({ mark: stateOf(a, this.store), words: a.id, hint: t("agent"), more: a.node, run: () => go("a", a.id) });
     }

@@ -92,6 +92,12 @@ class Panel extends HTMLElement {
       case "a": return store.agents.find((a) => a.id === this.id);
       case "n": return store.peers.find((p) => p.peer === this.id);
       case "t": {
+        if (this.past !== store.past) { // its reports are of another moment
+          this.past = store.past;
+          this.fetchedFor = "";
+          this.fetched = null;
+          this.missing = false;
+        }
         const task = [...store.tasks.values()].find((x) => is(x.id, x.short));
         const wanted = (task?.state ?? "?") + (task?.summary ?? "");
         if (this.fetchedFor !== wanted && (task || !this.fetched)) {
@@ -102,8 +108,14 @@ class Panel extends HTMLElement {
       }
       case "m": {
         const m = store.window.items.findLast((x) => is(x.envelope.id, x.short));
+        if (this.past !== store.past) { // who answers is of another moment
+          this.past = store.past;
+          this.fetched = null;
+          this.missing = false;
+        }
         if (!this.fetched) this.fetch("messages/");
-        return this.fetched ? { ...this.fetched, tiers: m?.tiers ?? this.fetched.tiers } : m;
+        if (store.past && this.fetched?.at > store.past) return null;
+        return this.fetched ? { ...this.fetched, tiers: m?.tiers ?? this.fetched.tiers.filter((x) => !store.past || (x.at && x.at <= store.past)) } : m;
       }
     }
   }
@@ -111,17 +123,23 @@ class Panel extends HTMLElement {
   async fetch(path) {
     if (this.asking) return;
     this.asking = true;
-    const id = this.id;
+    const id = this.id, past = this.store.past;
     const name = encodeURIComponent(id);
+    const of = (param) => (past ? "?" + param + "=" + past : "");
     try {
-      const got = await ask(path + name);
-      const thread = await ask("messages/" + name + "/thread").catch(() => null);
-      if (id !== this.id) return;
+      const got = await ask(path + name + (path === "tasks/" ? of("at") : ""));
+      const thread = await ask("messages/" + name + "/thread" + of("until")).catch(() => null);
+      if (id !== this.id || past !== this.store.past) {
+        this.asking = false;
+        this.draw(this.store, this.now);
+        return;
+      }
       this.fetched = got;
       this.thread = thread;
       this.asking = false;
     } catch {
-      if (id !== this.id) return; // asked once: what is not here stays not here until the panel is opened again
+      this.asking = false;
+      if (id !== this.id || past !== this.store.past) return; // asked once: what is not here stays not here until the panel is opened again
     }
     this.missing = true;
     this.draw(this.store, this.now);
@@ -133,14 +151,14 @@ class Panel extends HTMLElement {
     if (!this.shown) return;
     const it = this.found(store);
     if (!it) {
-      const words = this.asking && !this.missing ? t("asking") : t("not_found", { what: this.id });
+      const words = this.asking && !this.missing ? t("asking") : t(store.past ? "past_not_found" : "not_found", { what: this.id });
       if (this.drawn !== words) this.main.replaceChildren(foreign(words, { class: "quiet" }));
       this.drawn = words;
       return;
     }
     // What shows an age draws each second, but never under a selection.
     const ages = this.kind === "a" || (this.kind === "t" && openStates.has(it.state)) || (this.kind === "n" && !it.self && !it.linked);
-    const key = JSON.stringify(it) + this.sure + store.alone + (this.thread?.messages.length ?? "") + (this.history?.samples.length ?? "") + (ages ? Math.floor(now / 1000) : "");
+    const key = JSON.stringify(it) + this.sure + store.alone + store.past + (this.thread?.messages.length ?? "") + (this.history?.samples.length ?? "") + (ages ? Math.floor(now / 1000) : "");
     const selecting = !getSelection().isCollapsed && this.body.contains(getSelection().anchorNode);
     if (key === this.drawn || (selecting && this.drawn)) return;
     this.drawn = key;

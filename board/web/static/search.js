@@ -72,16 +72,16 @@ class Search extends HTMLElement {
       box.of = key;
       box.replaceChildren(el("option", { value: "" }, t("any")), ...ids.slice(0, 500).map((id) => el("option", { value: id }, id)));
     }
-    const { filter, at } = where();
+    const { filter, since } = where();
     if (document.activeElement !== this.words && this.words.value.trim() !== (filter.q ?? "")) this.words.value = filter.q ?? "";
     for (const f of this.form.querySelectorAll("select")) if (document.activeElement !== f) f.value = filter[f.dataset.name] ?? "";
     const shown = Object.entries(filter).filter(([name]) => name !== "q").map(([name, value]) => [name, value, t("filter_" + name)]);
-    if (at) shown.push(["at", exactTime(at), t("filter_at")]);
+    if (since) shown.push(["since", exactTime(since), t("filter_at")]);
     const all = JSON.stringify(shown);
     if (this.chips.of === all) return;
     this.chips.of = all;
     this.chips.replaceChildren(...shown.map(([name, value, label]) => el("button", { type: "button", class: "chip", title: t("remove_filter", { what: label }), on: {
-      click: () => (name === "at" ? select({}, 0) : select({ [name]: "" })),
+      click: () => (name === "since" ? select({}, 0) : select({ [name]: "" })),
     } }, el("span", { class: "quiet" }, label), " ", foreign(value), el("span", { "aria-hidden": "true" }, " ×"))),
     shown.length > 1 ? el("button", { type: "button", class: "fold", on: { click: () => clear() } }, t("remove_all")) : "");
     text(this.button, t("filter") + (shown.length ? " " + shown.length : ""));

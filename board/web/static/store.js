@@ -25,6 +25,7 @@ export class Store {
     this.second = 0;
     this.reading = false; // somebody is not at the end of the messages
     this.sinceLooked = ""; // what happened while nobody looked
+    this.past = 0; // the past moment that this is; 0: it is as of now
     this.asOf = 0; // when what is shown was known, if the node has not answered yet
     this.rooms = [];
     this.asksChanged = () => {}; // the feed asks again

@@ -19,6 +19,7 @@ class Stream extends HTMLElement {
     this.fresh = new Set();
     this.count = el("span", { class: "count" });
     this.search = el("as-search");
+    this.replay = el("button", { type: "button", class: "quiet-button open-replay", title: "t", on: { click: () => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: "time" })) } }, t("replay"));
     this.above = el("p", { class: "edge quiet" });
     this.none = el("div", { class: "none", hidden: true });
     this.list = el("ol", { class: "messages" });
@@ -26,7 +27,7 @@ class Stream extends HTMLElement {
     this.scroller = el("div", { class: "scroller", on: { pointerleave: () => this.released(), focusout: () => setTimeout(() => this.released()) } },
       this.above, this.none, this.list, this.below);
     this.pill = el("button", { type: "button", class: "pill", hidden: true, on: { click: () => this.toEnd() } });
-    this.append(el("div", { class: "head" }, el("h2", { id: "messages-title" }, t("messages")), this.count), this.search, this.scroller, this.pill);
+    this.append(el("div", { class: "head" }, el("h2", { id: "messages-title" }, t("messages")), this.count, el("span", { class: "spacer" }), this.replay), this.search, this.scroller, this.pill);
     this.unseen = 0;
     this.vlist = new VList(this.scroller, this.list, {
       key: (row) => row.key, estimate: 62, make: (row) => rowNode(row, this.now, (name, what) => this.act(name, what)),
@@ -86,7 +87,7 @@ class Stream extends HTMLElement {
   toEnd() {
     this.unseen = 0;
     this.pill.blur();
-    if (!this.window.live || this.window.at) {
+    if (!this.window.live || this.window.since) {
       this.vlist.atEnd = true;
       select({}, 0);
       this.window.open(this.window.filter, 0).then(() => this.vlist.end());
@@ -116,7 +117,7 @@ class Stream extends HTMLElement {
     const w = (this.window = store.window);
     if (this.turn !== w.turn) { // something else is selected
       this.turn = w.turn;
-      this.vlist.atEnd = !w.at;
+      this.vlist.atEnd = !w.since;
       this.unseen = 0;
       this.started = false;
     }
@@ -124,11 +125,12 @@ class Stream extends HTMLElement {
     for (const row of rows) row.fresh = this.fresh.has(row.key);
     if (!rows.some((row) => row.key === this.stop)) this.stop = rows.at(-1)?.key;
     this.search.draw(store, now);
+    attr(this.replay, "hidden", Boolean(store.past));
     this.drawEdges(w);
     this.vlist.set(rows);
     if (w.state === "ready" && rows.length && !this.started) {
       this.started = true;
-      const first = w.at ? rows.find((row) => row.m.at >= w.at) : null;
+      const first = w.since ? rows.find((row) => row.m.at >= w.since) : null;
       if (first) this.vlist.show(first.key);
       else this.vlist.end();
     }
@@ -140,10 +142,10 @@ class Stream extends HTMLElement {
     const empty = w.items.length === 0;
     attr(this.above, "hidden", empty);
     text(this.above, w.before ? t("older_asking") : w.plain ? t("beginning") : t("beginning_found"));
-    attr(this.below, "hidden", empty || !w.at || w.live);
+    attr(this.below, "hidden", empty || !w.since || w.live);
     text(this.below, t("newer_asking"));
     attr(this.none, "hidden", !empty);
-    const key = empty ? w.state + JSON.stringify(w.filter) + w.at + w.of : "";
+    const key = empty ? w.state + JSON.stringify(w.filter) + w.since + Boolean(w.until) + w.of : "";
     if (this.none.of === key) return;
     this.none.of = key;
     this.none.replaceChildren(...(empty ? this.nothing(w) : []));
@@ -152,9 +154,9 @@ class Stream extends HTMLElement {
   // nothing says why there is nothing to see, and how to see something.
   nothing(w) {
     if (w.state === "asking") return [el("p", { class: "quiet" }, t("looking"))];
-    if (w.state === "failed") return [el("p", {}, t("look_failed")), el("button", { type: "button", on: { click: () => w.open(w.filter, w.at) } }, t("look_again"))];
-    if (w.plain) return [el("p", { class: "quiet" }, t("no_messages"))];
-    if (w.at && Object.keys(w.filter).length === 0) return [el("p", {}, t("none_since")), el("button", { type: "button", on: { click: () => clear() } }, t("newest"))];
+    if (w.state === "failed") return [el("p", {}, t("look_failed")), el("button", { type: "button", on: { click: () => w.open(w.filter, w.since) } }, t("look_again"))];
+    if (w.plain) return [el("p", { class: "quiet" }, t(w.until ? "past_no_messages" : "no_messages"))];
+    if (w.since && Object.keys(w.filter).length === 0) return [el("p", {}, t("none_since")), el("button", { type: "button", on: { click: () => clear() } }, t("newest"))];
     const f = w.filter;
     const parts = [];
     if (f.q) parts.push(t("none_has", { words: f.q }));

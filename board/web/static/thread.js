@@ -3,7 +3,7 @@ import { el, foreign } from "./dom.js";
 import { bytes, count, messageID, senderOf, targetOf, timeNode } from "./words.js";
 import { attachments } from "./attach.js";
 import { wordsNode } from "./markdown.js";
-import { go, select } from "./route.js";
+import { go, select, travel } from "./route.js";
 import { t } from "./strings.js";
 
 const tiers = ["logged", "replicated", "persisted", "processed"];
@@ -29,7 +29,7 @@ function byWhom(got, store) {
 export function receipts(list, store, now) {
   const rows = tiers.map((tier) => {
     const got = list.find((x) => x.tier === tier);
-    const at = got ? (got.at ? timeNode(got.at, now) : t("reached")) : el("span", { class: "quiet" }, tier === "replicated" && store.alone ? t("tick_alone") : t("not_reached"));
+    const at = got ? (got.at ? timeNode(got.at, now) : t("reached")) : el("span", { class: "quiet" }, tier === "replicated" && store.past ? t("tick_unrecorded") : tier === "replicated" && store.alone ? t("tick_alone") : t("not_reached"));
     return el("li", { "data-on": got ? "yes" : "no" }, el("span", {}, t("tier_" + tier)), at, foreign(byWhom(got, store), { class: "by" }));
   });
   for (const no of list.filter((x) => x.tier === "refused")) {
@@ -45,9 +45,10 @@ export function messageBody(m, store, now, panel) {
   const via = e.from && store.agents.find((a) => a.id === e.from)?.home !== m.node ? t("via_node", { node: m.nodeName || "" }) : "";
   const act = (name, key, f) => el("button", { type: "button", "data-act": name, on: { click: f } }, t(key));
   const acts = el("p", { class: "acts" });
-  if (e.from && store.agents.some((a) => a.id === e.from)) acts.append(act("reply", "reply", () => dispatchEvent(new CustomEvent("act", { detail: { name: "reply-to", to: e.from, re: e.id, short: messageID(m) } }))));
+  if (e.from && !store.past && store.agents.some((a) => a.id === e.from)) acts.append(act("reply", "reply", () => dispatchEvent(new CustomEvent("act", { detail: { name: "reply-to", to: e.from, re: e.id, short: messageID(m) } }))));
   if (e.thread) acts.append(act("filter", "thread_messages", () => select({ thread: e.thread })));
   if (m.at) acts.append(act("around", "around", () => select({}, m.at)));
+  if (m.at && !store.past) acts.append(act("replay", "replay_then", () => travel(m.at)));
   return [
     el("h3", {}, before, foreign(who), after ?? "", via ? " " : "", via ? foreign(via, { class: "quiet" }) : ""),
     ...wordsNode(m),

@@ -6,6 +6,8 @@ const page = 100;
 const heldMax = 1000;
 const looksMax = 30; // further looks for the first hit, of some thousand messages each
 
+let turns = 0; // each selection of any window has its own
+
 const lower = (s) => (s ?? "").toLowerCase();
 
 // takes says whether a live message belongs to a filter, as the node would.
@@ -23,7 +25,8 @@ export class MessageWindow {
     this.changed = changed;
     this.items = [];
     this.filter = {};
-    this.at = 0;
+    this.since = 0;
+    this.until = 0; // the past moment; 0: now
     this.before = 0; // where older ones go on; 0: this is the beginning
     this.after = 0; // where newer ones go on; 0: the live end
     this.missed = 0; // live ones beyond the end of what is held
@@ -33,7 +36,7 @@ export class MessageWindow {
   }
 
   get plain() {
-    return !this.at && Object.keys(this.filter).length === 0;
+    return !this.since && Object.keys(this.filter).length === 0;
   }
 
   get live() {
@@ -57,22 +60,38 @@ export class MessageWindow {
   }
 
   query(more) {
-    const params = new URLSearchParams({ ...this.filter, limit: String(page), ...more });
+    const params = new URLSearchParams({ ...this.filter, limit: String(page), ...(this.until ? { until: String(this.until) } : {}), ...more });
     return ask("find?" + params);
   }
 
-  // open selects anew. Of several calls the last one holds.
-  async open(filter, at) {
-    const turn = ++this.turn;
+  // past takes what a moment holds. The same selection at another moment keeps what it has until it knows better.
+  past(moment, filter, since) {
+    const same = JSON.stringify([filter, since]) === JSON.stringify([this.filter, this.since]) && this.until > 0;
+    this.until = moment.at;
+    if (since || Object.keys(filter).length) return this.open(filter, since, same);
+    if (!same) this.turn = ++turns;
     this.filter = filter;
-    this.at = at;
-    this.state = "asking";
-    this.items = [];
-    this.before = this.after = this.missed = 0;
-    this.changed();
+    this.since = 0;
+    this.state = "ready";
+    this.items = moment.messages;
+    this.before = moment.messages.length < page ? 0 : moment.messages[0].pos;
+    this.after = this.missed = 0;
+  }
+
+  // open selects anew. Of several calls the last one holds.
+  async open(filter, since, quiet = false) {
+    const turn = (this.turn = ++turns);
+    this.filter = filter;
+    this.since = since;
+    if (!quiet) {
+      this.state = "asking";
+      this.items = [];
+      this.before = this.after = this.missed = 0;
+      this.changed();
+    }
     try {
-      let got = await this.query(at && !filter.q ? { at: String(at) } : {});
-      for (let i = 0; i < looksMax && turn === this.turn && got.messages.length === 0 && got.before && !at; i++) got = await this.query({ before: String(got.before) });
+      let got = await this.query(since && !filter.q ? { at: String(since) } : {});
+      for (let i = 0; i < looksMax && turn === this.turn && got.messages.length === 0 && got.before && !since; i++) got = await this.query({ before: String(got.before) });
       if (turn !== this.turn) return;
       this.items = got.messages;
       this.before = got.before ?? 0;
@@ -80,7 +99,7 @@ export class MessageWindow {
       this.of = got.of;
       this.behind = got.behind ?? 0;
       this.state = "ready";
-      if (at && !filter.q) await this.older(turn);
+      if (since && !filter.q) await this.older(turn);
     } catch {
       if (turn === this.turn) this.state = "failed";
     }

@@ -51,6 +51,10 @@ export function countdown(ms) {
   return duration(Math.floor(s / 60) * 60e3);
 }
 
+// momentTime names a past moment to the second.
+const moment = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+export const momentTime = (ms) => moment.format(ms);
+
 export const exactTime = (ms) => dated.format(ms);
 
 export const rtt = (micros) => (micros < 10000 ? (micros / 1000).toFixed(1) : Math.round(micros / 1000)) + " ms";

@@ -85,6 +85,11 @@ class Work extends HTMLElement {
     const shown = all.length === 0;
     attr(this.empty, "hidden", !shown);
     if (!shown) return;
+    if (store.past) {
+      if (this.empty.dataset.of !== "past") this.empty.replaceChildren(el("p", { class: "quiet" }, t("past_no_work")));
+      this.empty.dataset.of = "past";
+      return;
+    }
     const agents = store.agents.length;
     const key = agents + "/" + (store.agents[0]?.id ?? "");
     if (this.empty.dataset.of === key) return;
