@@ -176,7 +176,7 @@ func isFull(err error) bool {
 	if errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) {
 		return false
 	}
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_SHMSIZE) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // isDamage says whether err means that bytes of the store are not what was written.

@@ -205,6 +205,9 @@ func TestNoRoomAtEveryWrite(t *testing.T) {
 		if got := checkSteps(t, j, a.log, acked); got != acked {
 			t.Fatalf("write %d found no room: %d steps, %d acknowledged", fullAt, got, acked)
 		}
+		if err := j.moveWAL(); err != nil { // as Run does when commits pause; its errors are final
+			t.Fatalf("write %d found no room, and moving the write-ahead log: %v", fullAt, err)
+		}
 		d.heal()
 		*a = held
 		if _, err := j.Commit(step(a, acked+1)); err != nil {

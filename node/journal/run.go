@@ -163,8 +163,8 @@ func (j *Journal) moveWAL() error {
 			j.walPages.CompareAndSwap(before, 0)
 		}
 		return nil
-	case errors.Is(err, ErrClosed), errors.Is(err, sqlite3.BUSY), isFull(err):
-		return nil // the log stays, and commits go on at its end
+	case errors.Is(err, ErrClosed), errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED), isFull(err):
+		return nil // a query, or what the disk has no room for, is under way: the log stays, and commits go on at its end
 	}
 	return fmt.Errorf("move the write-ahead log: %w", err)
 }
