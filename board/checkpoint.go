@@ -111,6 +111,13 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		}
 		s.rooms[r.ID] = r
 	}
+	for _, one := range img.Shared {
+		if !one.Room.Valid() {
+			return nil, fmt.Errorf("%w: a room contradicts itself", ErrBadCheckpoint)
+		}
+		s.sharedRoom(one.With, one.Room.ID)
+		s.shared[one.With][one.Room.ID] = one.Room
+	}
 	s.document = img.Document
 	for i := range img.Fences {
 		s.fences[img.Fences[i].Peer] = &img.Fences[i]

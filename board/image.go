@@ -30,6 +30,7 @@ type image struct {
 	Tasks        []taskImage                `json:"tasks"`
 	Ended        map[api.TaskState]uint64   `json:"ended"`
 	Rooms        []*room.Room               `json:"rooms,omitempty"`
+	Shared       []sharedImage              `json:"shared,omitempty"`
 	Document     *Document                  `json:"document,omitempty"`
 	Fences       []Fence                    `json:"fences,omitempty"`
 	Forks        []Fork                     `json:"forks,omitempty"`
@@ -52,6 +53,12 @@ type bindingImage struct {
 	Body    protocol.BindBody `json:"body"`
 	Settled bool              `json:"settled,omitempty"`
 	Homes   []protocol.PeerID `json:"homes,omitempty"` // when there were several
+}
+
+// sharedImage is a room as a member outside was told of it.
+type sharedImage struct {
+	With protocol.PeerID `json:"with"`
+	Room *room.Room      `json:"room"`
 }
 
 type movedImage struct {
@@ -146,6 +153,11 @@ func (s *State) image() image {
 	for _, r := range s.rooms {
 		img.Rooms = append(img.Rooms, r)
 	}
+	for p, rooms := range s.shared {
+		for _, r := range rooms {
+			img.Shared = append(img.Shared, sharedImage{p, r})
+		}
+	}
 	img.Document = s.document
 	img.Fences, img.Forks = s.Fences(), s.Forks()
 	img.Channels = s.channels.list()
@@ -160,6 +172,9 @@ func (img *image) sort() {
 	slices.SortFunc(img.Presence, func(a, b presenceImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Declarations, func(a, b declarationImage) int { return a.At.compare(b.At) })
 	slices.SortFunc(img.Rooms, func(a, b *room.Room) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortFunc(img.Shared, func(a, b sharedImage) int {
+		return cmp.Or(strings.Compare(string(a.With), string(b.With)), strings.Compare(string(a.Room.ID), string(b.Room.ID)))
+	})
 	slices.SortFunc(img.Tasks, func(a, b taskImage) int {
 		return cmp.Or(strings.Compare(string(a.ID), string(b.ID)), strings.Compare(string(a.Worker), string(b.Worker)), strings.Compare(string(a.Scope), string(b.Scope)))
 	})

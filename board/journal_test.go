@@ -231,7 +231,7 @@ func randomBody(dice *rand.Rand, j *journal, logs []*journalLog) (protocol.Kind,
 		return enc(protocol.KindTerm, protocol.TermBody{Number: uint64(dice.IntN(4)), Peer: j.peers[dice.IntN(4)], Agent: agent()})
 	case 16:
 		body := protocol.RoomBody{Room: protocol.RoomID(fmt.Sprint("rt-", dice.IntN(3))), Agent: agent(), By: agent(), Participants: []protocol.AgentID{agent(), agent()}, Intent: "request", Bid: float64(dice.IntN(3))}
-		body.Op = []protocol.RoomOp{protocol.RoomCreated, protocol.RoomJoined, protocol.RoomLeft, protocol.RoomArtifacts, protocol.RoomFloor, protocol.RoomStall, protocol.RoomClosed, "new"}[min(dice.IntN(24)/3, 7)]
+		body.Op = []protocol.RoomOp{protocol.RoomCreated, protocol.RoomJoined, protocol.RoomLeft, protocol.RoomArtifacts, protocol.RoomFloor, protocol.RoomStall, protocol.RoomShared, protocol.RoomClosed, "new"}[min(dice.IntN(27)/3, 8)]
 		if body.Op == protocol.RoomArtifacts {
 			body.Header, body.Decision = &protocol.RoomText{Text: fmt.Sprint(dice.IntN(99))}, &protocol.RoomText{Text: "d"}
 		}

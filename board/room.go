@@ -25,6 +25,10 @@ func (s *State) room(at pos, id protocol.RoomID) *room.Room {
 }
 
 func (s *State) roomStep(at pos, wall int64, body protocol.RoomBody) {
+	if out, ok := at.log.Scope.Outsider(); ok && out != at.log.Peer && body.Room != "" {
+		s.sharedRoom(out, body.Room).Apply(room.At(at.at, at.log, at.seq), wall, body)
+		return
+	}
 	if r := s.room(at, body.Room); r != nil {
 		r.Apply(room.At(at.at, at.log, at.seq), wall, body)
 	}
@@ -49,15 +53,36 @@ func (s *State) Rooms() (map[protocol.RoomID]*room.Room, error) {
 	return out, nil
 }
 
+// sharedRoom is a room as a member outside was told of it, by nodes of the inside alone.
+func (s *State) sharedRoom(p protocol.PeerID, id protocol.RoomID) *room.Room {
+	if s.shared[p] == nil {
+		s.shared[p] = map[protocol.RoomID]*room.Room{}
+	}
+	r := s.shared[p][id]
+	if r == nil {
+		r = &room.Room{ID: id}
+		s.shared[p][id] = r
+	}
+	return r
+}
+
+// SharedRooms returns copies of all rooms as members outside were told of them.
+func (s *State) SharedRooms() (map[protocol.PeerID]map[protocol.RoomID]*room.Room, error) {
+	raw, err := json.Marshal(s.shared)
+	if err != nil {
+		return nil, fmt.Errorf("copy rooms: %w", err)
+	}
+	out := map[protocol.PeerID]map[protocol.RoomID]*room.Room{}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("copy rooms: %w", err)
+	}
+	return out, nil
+}
+
 // HasRoom says whether anything was ever said of a room, by its channel's name.
 func (s *State) HasRoom(channel string) bool {
 	id, ok := strings.CutPrefix(channel, protocol.RoomChannel)
 	return ok && s.rooms[protocol.RoomID(id)] != nil
-}
-
-// RoomHas says whether an agent is in an open room.
-func (s *State) RoomHas(id protocol.RoomID, agent protocol.AgentID) bool {
-	return s.rooms[id].In(agent)
 }
 
 // RoomWords is what a room remembers of its talk, for who shows a channel without its words.

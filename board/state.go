@@ -42,8 +42,9 @@ type State struct {
 	keys         *keys.Ring
 	tasks        map[taskKey]*task
 	rooms        map[protocol.RoomID]*room.Room
-	document     *Document // nil: none yet
-	channels     Channels  // replaced, never changed
+	shared       map[protocol.PeerID]map[protocol.RoomID]*room.Room // as members outside were told of them
+	document     *Document                                          // nil: none yet
+	channels     Channels                                           // replaced, never changed
 	claims       map[claimKey]*claim
 	decided      map[decidedKey]decided
 	fences       map[protocol.PeerID]*Fence // the newest of each node
@@ -84,6 +85,7 @@ func newState(roster *member.Roster, kept int) *State {
 		keys:         keys.NewRing(),
 		tasks:        map[taskKey]*task{},
 		rooms:        map[protocol.RoomID]*room.Room{},
+		shared:       map[protocol.PeerID]map[protocol.RoomID]*room.Room{},
 		claims:       map[claimKey]*claim{},
 		decided:      map[decidedKey]decided{},
 		fences:       map[protocol.PeerID]*Fence{},
@@ -224,6 +226,9 @@ func (s *State) counted(ls *logState) uint64 { return min(ls.mark, s.roster.Boun
 
 // message takes what the board shows of an envelope.
 func (s *State) message(ls *logState, at pos, wall int64, env *protocol.Envelope) {
+	if env.Copy {
+		return // the inside has the message itself, and a member outside folds no talk of rooms
+	}
 	if !ls.speaks(env.From) {
 		return // a log tells words of an agent only behind that agent's binding (DESIGN 5); else anybody could forge them
 	}

@@ -128,7 +128,12 @@ func (l *loop) refolded() {
 		l.log.Error("rooms not taken from the board", "err", err)
 		return
 	}
-	l.core.Step(l.now, hub.Rooms{All: rooms})
+	shared, err := l.board.SharedRooms()
+	if err != nil {
+		l.log.Error("rooms not taken from the board", "err", err)
+		return
+	}
+	l.core.Step(l.now, hub.Rooms{All: rooms, Shared: shared})
 }
 
 func (l *loop) publishNames() {

@@ -188,6 +188,9 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 	if b.Rooms, err = st.Rooms(); err != nil {
 		return b, err
 	}
+	if b.Shared, err = st.SharedRooms(); err != nil {
+		return b, err
+	}
 	if b.Parked, err = n.store.ValuesWithPrefix(hub.ParkedPrefix); err != nil {
 		return b, fmt.Errorf("read what waits in rooms: %w", err)
 	}

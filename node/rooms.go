@@ -41,7 +41,7 @@ func (s *socket) maySeeChannel(key string, sender asterism.Sender) *protocol.Ref
 		return nil
 	}
 	in := false
-	if err := s.n.loop.call(s.n.ctx, func() { in = s.n.loop.board.RoomHas(protocol.RoomID(id), sender.ID) }); err != nil || !in {
+	if err := s.n.loop.call(s.n.ctx, func() { in = s.n.loop.core.InRoom(protocol.RoomID(id), sender.ID) }); err != nil || !in {
 		return protocol.Refuse(protocol.CodeNotAllowed, "only who is in a room reads its channel", "")
 	}
 	return nil

@@ -42,6 +42,7 @@ type Envelope struct {
 	SpeakerClass string          `json:"speakerClass,omitempty"` // human-operator or agent, from the hub
 	AutoHop      int             `json:"autoHop,omitempty"`      // messages of agents since a person spoke, with this one
 	Rcpt         []AgentID       `json:"rcpt,omitempty"`
+	Copy         bool            `json:"copy,omitempty"` // once more, for a member outside: the inside has it in its own log
 
 	Intent Intent          `json:"intent"`
 	Value  json.RawMessage `json:"value,omitempty"` // JSON of any shape; absent when ValueBlob is set

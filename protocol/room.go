@@ -14,6 +14,7 @@ const (
 	RoomArtifacts RoomOp = "artifacts"
 	RoomFloor     RoomOp = "floor"
 	RoomStall     RoomOp = "stall"
+	RoomShared    RoomOp = "share" // tells a member outside of a room that an agent of it came into; its create there
 )
 
 // RoomBody is one step in a room's life, written where it was asked for. Its limits were checked there.
@@ -22,7 +23,7 @@ type RoomBody struct {
 	Op   RoomOp  `json:"op"`
 	By   AgentID `json:"by,omitempty"` // empty: a person or the node
 
-	// Of create.
+	// Of create and share.
 	Topic        string      `json:"topic,omitempty"`
 	Mode         string      `json:"mode,omitempty"` // temporary or persistent
 	Moderated    bool        `json:"moderated,omitempty"`

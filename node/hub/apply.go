@@ -47,7 +47,11 @@ func (c *Core) applied(now time.Time, in Applied) {
 			c.receiptsOf(now, rec, body, in.Held)
 		}
 	case protocol.KindRoom:
-		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil && rec.Log.Scope == protocol.ScopeInside {
+		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil {
+			if rec.Log.Scope != protocol.ScopeInside {
+				c.sharedArrived(now, rec, body)
+				return
+			}
 			c.roomApplied(now, room.At(rec.At, rec.Log, rec.Seq), rec.Wall, body)
 		}
 	}
@@ -183,6 +187,9 @@ func (c *Core) receiptOf(now time.Time, put TierPut) {
 	c.ready.Tiers = append(c.ready.Tiers, put)
 	c.doneElsewhere(now, put, put.By == c.self)
 	c.out(TierReached{Ref: put.Ref, Tier: put.Tier, Agent: put.Agent, Reason: put.Reason})
+	if of, ok := c.original(put.Ref); ok {
+		c.out(TierReached{Ref: of, Tier: put.Tier, Agent: put.Agent, Reason: put.Reason})
+	}
 }
 
 // doneElsewhere takes a message out of the inbox of an agent here when it turns out to be settled: by a former home of one

@@ -29,8 +29,10 @@ type Core struct {
 	promptsEnded []promptKey // oldest first, promptsKeptMax at most
 	declared     map[declaredKey]*lastDeclared
 	rooms        map[protocol.RoomID]*room.Room
-	parked       map[protocol.RoomID][]*Parked // of agents here, oldest first
-	notes        bool                          // presence makes records
+	shared       map[protocol.PeerID]map[protocol.RoomID]*room.Room // as members outside were told of them
+	copies       map[Ref]Ref                                        // of messages of rooms, written for members outside
+	parked       map[protocol.RoomID][]*Parked                      // of agents here, oldest first
+	notes        bool                                               // presence makes records
 
 	limits  Limits
 	paces   map[paceKey]bucket // of senders here; absent: full
@@ -120,8 +122,9 @@ type Boot struct {
 	// Selections are the questions to people and their ends, oldest first: clocks go on where they were.
 	Selections []Selected
 	Rooms      map[protocol.RoomID]*room.Room
-	Parked     map[string][]byte         // stored values under ParkedPrefix
-	Seqs       map[protocol.Scope]uint64 // of this start's own logs, when the hub is made anew in mid-life
+	Shared     map[protocol.PeerID]map[protocol.RoomID]*room.Room // at a member outside its own are the rooms
+	Parked     map[string][]byte                                  // stored values under ParkedPrefix
+	Seqs       map[protocol.Scope]uint64                          // of this start's own logs, when the hub is made anew in mid-life
 	Limits     Limits
 	Early      map[string][]byte         // stored values under EarlyPrefix
 	Held       map[protocol.LogID]uint64 // how far each log is held
@@ -174,7 +177,7 @@ func New(b Boot) *Core {
 		pending:  map[Ref]*sent{},
 		prompts:  map[promptKey]*prompt{},
 		declared: map[declaredKey]*lastDeclared{},
-		rooms:    b.Rooms,
+		copies:   map[Ref]Ref{},
 		parked:   map[protocol.RoomID][]*Parked{},
 		fresh:    map[protocol.Digest]Seen{},
 		said:     map[saidOf]bool{},
@@ -218,9 +221,7 @@ func New(b Boot) *Core {
 		c.pending[p.Ref] = &sent{from: p.From, to: p.To, id: p.ID, at: p.At}
 		c.due(p.At.Add(protocol.QueuedNoticeAfter))
 	}
-	if c.rooms == nil {
-		c.rooms = map[protocol.RoomID]*room.Room{}
-	}
+	c.setRooms(b.Rooms, b.Shared)
 	c.bootParked(b.Parked)
 	for _, s := range b.Selections {
 		c.selectionSeen(s.Ref, s.Env, s.At)
@@ -290,7 +291,7 @@ func (c *Core) Step(now time.Time, input Input) {
 	case Announce:
 		c.tellAgent(now, in.Env)
 	case Rooms:
-		c.rooms = in.All
+		c.setRooms(in.All, in.Shared)
 	case Missed:
 		c.missed(now, in)
 	case Fence:
@@ -367,6 +368,9 @@ func (c *Core) serves(a *agent) bool { return a.bind.Home == c.self && a.arrives
 
 // Self's place: an outside node writes everything in its one scope. Who is not known to be inside is not, self too.
 func (c *Core) inside() bool { return c.members[c.self].Inside }
+
+// Inside says whether this node is a member of the inside.
+func (c *Core) Inside() bool { return c.inside() }
 
 // alone: no other inside member exists that could hold a copy.
 func (c *Core) Alone() bool {

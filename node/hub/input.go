@@ -156,7 +156,8 @@ type Member struct {
 
 // Rooms replaces what is known of rooms, after a cut took records back.
 type Rooms struct {
-	All map[protocol.RoomID]*room.Room
+	All    map[protocol.RoomID]*room.Room
+	Shared map[protocol.PeerID]map[protocol.RoomID]*room.Room // as members outside were told of them
 }
 
 // Term names the main agent.

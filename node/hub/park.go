@@ -50,7 +50,7 @@ func (c *Core) park(now time.Time, env *protocol.Envelope, in Say, r *room.Room,
 	}
 	if rule != room.AutoHop {
 		c.guard(env, r.ID, rule, guardParked, env.ID)
-	} else if !r.StallTold() {
+	} else if c.inside() && !r.StallTold() {
 		c.roomRecord(now, protocol.RoomBody{Room: r.ID, Op: protocol.RoomStall, Agent: env.From, Reason: string(rule), MsgID: env.ID})
 	} else { // all know of the chain's end; its sender still hears of this message
 		value := map[string]any{"roomId": r.ID, "reason": rule, "parkedMsgId": env.ID, "from": env.From, "hint": "a person's word in the room starts a new chain"}
@@ -95,7 +95,7 @@ func (c *Core) parkedOver(now time.Time, id protocol.RoomID, why string) {
 // unparked tells a sender, by a message that is kept for it, that its own was never said.
 func (c *Core) unparked(now time.Time, p *Parked, why string) {
 	c.keep(map[string][]byte{parkedKey(p.Env): nil})
-	c.announce(now, protocol.ScopeInside, protocol.Envelope{
+	c.announce(now, c.scopeTo(p.Env.From), protocol.Envelope{
 		ID: protocol.MsgID("parked-" + p.Env.Identity().String()), To: p.Env.From, Intent: protocol.ServerNotice, Re: p.Env.ID,
 		Value: protocol.EncodeBody(map[string]any{
 			"kind": "parked-dropped", "msgId": p.Env.ID, "roomId": p.Env.Room, "code": p.Rule,

@@ -118,6 +118,11 @@ func (s *stage) settle(out *strings.Builder) {
 		ref := Ref{d.Record.Log, d.Record.Seq}
 		switch d.Record.Kind {
 		case protocol.KindMessage:
+			if d.Env == nil { // of a room, for a member outside
+				env, _ := protocol.DecodeBody[protocol.Envelope](&d.Record)
+				fmt.Fprintf(out, "  log %s copy of %s for %v\n", s.ref(ref), env.ID, env.Rcpt)
+				continue
+			}
 			s.envs[ref] = d.Env
 			if _, ok := s.seen[d.Env.Identity()]; !ok {
 				s.seen[d.Env.Identity()] = Seen{d.Env.Content(), ref}
@@ -132,6 +137,13 @@ func (s *stage) settle(out *strings.Builder) {
 		case protocol.KindPresence:
 			body, _ := protocol.DecodeBody[protocol.PresenceBody](&d.Record)
 			fmt.Fprintf(out, "  log %s presence %s %s\n", s.ref(ref), body.Agent, body.State)
+		case protocol.KindRoom:
+			body, _ := protocol.DecodeBody[protocol.RoomBody](&d.Record)
+			fmt.Fprintf(out, "  log %s %s", s.ref(ref), d.Record.Kind)
+			if _, ok := d.Record.Log.Scope.Outsider(); ok {
+				fmt.Fprintf(out, " %s %s %v", body.Op, body.Agent, body.Participants)
+			}
+			fmt.Fprintln(out)
 		default:
 			fmt.Fprintf(out, "  log %s %s\n", s.ref(ref), d.Record.Kind)
 		}
@@ -353,7 +365,7 @@ func (s *stage) envelope(w []string) protocol.Envelope {
 		case "rcpt":
 			env.Rcpt = append(env.Rcpt, protocol.AgentID(v))
 		case "room":
-			env.Room = protocol.RoomID(v)
+			env.Room = protocol.RoomID(strings.ReplaceAll(v, "ROOM", string(s.room)))
 		}
 	}
 	return env

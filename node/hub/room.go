@@ -60,9 +60,6 @@ func (c *Core) roomAsked(now time.Time, env *protocol.Envelope, in Say, from *ag
 	if no == nil {
 		no = env.Check()
 	}
-	if no == nil && !c.inside() {
-		no = protocol.Refuse(protocol.CodeNotAllowed, "rooms are kept by nodes of the inside", "ask main to make one")
-	}
 	if no == nil && from == nil && env.From != "" {
 		no = c.admit(now, env, in, nil) // an agent that lives elsewhere speaks there
 	}
@@ -75,6 +72,10 @@ func (c *Core) roomAsked(now time.Time, env *protocol.Envelope, in Say, from *ag
 		env.FromRole = c.role(from)
 	}
 	c.keep(in.Values)
+	if !c.inside() {
+		c.askedOutside(now, env, in, from, &v)
+		return
+	}
 	if env.Intent == "RoomCreate" {
 		c.roomCreate(now, env, in, &v)
 		return
@@ -171,14 +172,14 @@ func (c *Core) roomCreate(now time.Time, env *protocol.Envelope, in Say, v *room
 		asked = append(slices.Clone(asked), env.From)
 	}
 	for _, p := range asked {
-		name, no := c.participant(p)
-		if no != nil {
-			c.refuse(in, env, no)
-			return
-		}
+		name := c.participant(p)
 		if !slices.ContainsFunc(body.Participants, func(o protocol.AgentID) bool { return protocol.FoldAgentID(o) == protocol.FoldAgentID(name) }) {
 			body.Participants = append(body.Participants, name)
 		}
+	}
+	if no := c.oneOutside(nil, body.Participants...); no != nil {
+		c.refuse(in, env, no)
+		return
 	}
 	open := 0
 	for _, r := range c.rooms {
@@ -194,18 +195,13 @@ func (c *Core) roomCreate(now time.Time, env *protocol.Envelope, in Say, v *room
 	c.tell(Told{Token: in.Token, ID: env.ID})
 }
 
-// participant is a name as it is known here. An agent of an outside member cannot be in a room: the room's records lie in
-// the log of the inside. One that nobody has seen yet may: it gets what was said when it comes.
-func (c *Core) participant(id protocol.AgentID) (protocol.AgentID, *protocol.Refusal) {
-	a := c.find(id)
-	if a == nil {
-		return id, nil
+// participant is a name as it is known here. One that nobody has seen yet may be in: it gets what was said when it comes, if
+// it comes inside.
+func (c *Core) participant(id protocol.AgentID) protocol.AgentID {
+	if a := c.find(id); a != nil {
+		return a.bind.Agent
 	}
-	if m, ok := c.members[a.bind.Home]; ok && !m.Inside {
-		return "", protocol.Refuse(protocol.CodeNotAllowed, "agent %q lives on %s, a member outside: this version keeps rooms inside the mesh",
-			"talk to it directly, or attach it here with a key", string(id), c.nodeName(a.bind.Home))
-	}
-	return a.bind.Agent, nil
+	return id
 }
 
 // roomStep judges a verb on an open room: the record it becomes, or nil for a question.
@@ -234,9 +230,8 @@ func (c *Core) roomStep(env *protocol.Envelope, v *roomValue, r *room.Room) (*pr
 		case !r.In(who) && len(r.Participants()) >= participantsMax:
 			return nil, protocol.Refuse(protocol.CodeTooMany, "a room has at most %d participants", "", participantsMax)
 		}
-		name, no := c.participant(who)
-		body.Op, body.Agent = protocol.RoomJoined, name
-		return body, no
+		body.Op, body.Agent = protocol.RoomJoined, c.participant(who)
+		return body, c.oneOutside(r, who)
 	case "RoomLeave":
 		if !r.In(who) {
 			return nil, protocol.Refuse(protocol.CodeUnknownAgent, "%q is not in this room", "", string(who))
@@ -275,6 +270,23 @@ func (c *Core) asker(env *protocol.Envelope, in Say) []ConnID {
 	return c.Conns(env.From)
 }
 
+// setRooms takes rooms as the records say. A member outside has those that it was told of.
+func (c *Core) setRooms(all map[protocol.RoomID]*room.Room, shared map[protocol.PeerID]map[protocol.RoomID]*room.Room) {
+	c.rooms, c.shared = all, shared
+	if c.shared == nil {
+		c.shared = map[protocol.PeerID]map[protocol.RoomID]*room.Room{}
+	}
+	if !c.inside() && c.shared[c.self] != nil {
+		c.rooms = c.shared[c.self]
+	}
+	if c.rooms == nil {
+		c.rooms = map[protocol.RoomID]*room.Room{}
+	}
+}
+
+// InRoom says whether an agent is in an open room.
+func (c *Core) InRoom(id protocol.RoomID, agent protocol.AgentID) bool { return c.rooms[id].In(agent) }
+
 // roomRecord writes a step and lets it take effect.
 func (c *Core) roomRecord(now time.Time, body protocol.RoomBody) {
 	if from := c.home(body.By); from != nil {
@@ -282,7 +294,10 @@ func (c *Core) roomRecord(now time.Time, body protocol.RoomBody) {
 	}
 	ref := c.author.add(&c.ready, now, protocol.ScopeInside, protocol.KindRoom, protocol.EncodeBody(body), nil)
 	last := c.ready.Drafts[len(c.ready.Drafts)-1].Record
+	r := c.room(body.Room)
+	before := c.outsiders(r)
 	c.roomApplied(now, room.At(last.At, ref.Log, ref.Seq), last.Wall, body)
+	c.share(now, r, before, body)
 }
 
 func (c *Core) room(id protocol.RoomID) *room.Room {
@@ -306,7 +321,7 @@ func (c *Core) roomApplied(now time.Time, at room.Pos, wall int64, body protocol
 	var name protocol.Intent
 	tell := r.Participants()
 	switch body.Op {
-	case protocol.RoomCreated:
+	case protocol.RoomCreated, protocol.RoomShared:
 		by := string(body.By)
 		if by == "" {
 			by = "board"

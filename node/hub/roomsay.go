@@ -36,6 +36,9 @@ func (c *Core) roomSay(now time.Time, env *protocol.Envelope, in Say, from *agen
 	if no == nil && r.Open() {
 		no = c.roomMay(env, r)
 	}
+	if no == nil && r.Open() && env.From == "" && !c.inside() {
+		no = protocol.Refuse(protocol.CodeNotAllowed, "a person of a member outside is not in the room", "let an agent say it")
+	}
 	if no == nil {
 		no = c.paced(now, env)
 	}
@@ -59,7 +62,7 @@ func (c *Core) roomSay(now time.Time, env *protocol.Envelope, in Say, from *agen
 		c.tell(Told{Token: in.Token, ID: env.ID, Refusal: protocol.Refuse(protocol.CodeNotAllowed, "%s: the message was not sent", "", ruleWords(rule))})
 		return
 	}
-	if env.From != "" {
+	if env.From != "" && c.inside() {
 		c.floor(now, env, r)
 	}
 	if rule != "" {
@@ -97,6 +100,9 @@ func (c *Core) roomMay(env *protocol.Envelope, r *room.Room) *protocol.Refusal {
 	if env.Intent == protocol.Delegate && len(env.Addressee) != 1 {
 		return protocol.Refuse(protocol.CodeNotAllowed, "a Delegate in a room names the one who shall work in addressee", "")
 	}
+	if env.Intent == protocol.Delegate && (!c.inside() || len(c.outsiders(r)) > 0) {
+		return protocol.Refuse(protocol.CodeNotAllowed, "nobody delegates in a room that agents from outside are in", "send the Delegate to its worker alone")
+	}
 	for _, p := range r.Participants() {
 		if a := c.find(p); a != nil && protocol.FoldAgentID(p) != protocol.FoldAgentID(env.From) {
 			if no := roles.May(env.FromRole, env.Intent, c.role(a)); no != nil {
@@ -127,11 +133,12 @@ func (c *Core) floor(now time.Time, env *protocol.Envelope, r *room.Room) {
 
 // roomLog stamps a message, writes it once, and gives everybody who is in and lives here a copy.
 func (c *Core) roomLog(now time.Time, env *protocol.Envelope, r *room.Room, conn ConnID) Ref {
+	scope := c.scopeTo("")
 	env.SpeakerClass, env.AutoHop = "human-operator", 0
 	if env.From != "" {
 		env.SpeakerClass, env.AutoHop = "agent", r.Hops()+1
 		if from := c.home(env.From); from != nil {
-			c.author.name(&c.ready, now, protocol.ScopeInside, from)
+			c.author.name(&c.ready, now, scope, from)
 		}
 	}
 	env.Rcpt = nil
@@ -144,21 +151,24 @@ func (c *Core) roomLog(now time.Time, env *protocol.Envelope, r *room.Room, conn
 		if a != nil && !c.members[a.bind.Home].Gone {
 			env.Rcpt = append(env.Rcpt, a.bind.Agent)
 		}
-		if a == nil || !reachable(c.known(a).State) {
+		if c.inside() && (a == nil || !reachable(c.known(a).State)) {
 			ack.Offline = append(ack.Offline, string(p))
 		} else {
 			ack.Reached++
 		}
 	}
-	ref := c.author.add(&c.ready, now, protocol.ScopeInside, protocol.KindMessage, protocol.EncodeBody(env), env)
+	ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(env), env)
 	last := c.ready.Drafts[len(c.ready.Drafts)-1].Record
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	c.roomSaid(room.At(last.At, ref.Log, ref.Seq), last.Wall, env, r)
 	c.out(Copy{Ref: ref, Env: env, Except: conn})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
-	c.fanOut(now, env, ref, protocol.ScopeInside)
+	c.fanOut(now, env, ref, scope)
 	if env.From != "" {
 		c.out(ack)
+	}
+	if c.inside() {
+		c.shareWords(now, env, r, ref)
 	}
 	return ref
 }
@@ -197,9 +207,10 @@ func (c *Core) fanOut(now time.Time, env *protocol.Envelope, ref Ref, scope prot
 
 // roomArrived takes a room's message of another node.
 func (c *Core) roomArrived(now time.Time, in Applied) {
-	env, rec := in.Env, in.Record
+	rec := in.Record
 	ref := Ref{rec.Log, rec.Seq}
-	if rec.Log.Scope != protocol.ScopeInside || !c.speaksFor(env, rec.Log.Peer) {
+	env, ok := c.heardInRoom(now, in.Env, ref)
+	if !ok || !c.speaksFor(env, rec.Log.Peer) {
 		return
 	}
 	c.out(Copy{Ref: ref, Env: env})
@@ -220,7 +231,9 @@ func (c *Core) roomArrived(now time.Time, in Applied) {
 	r := c.room(env.Room)
 	c.roomSaid(room.At(rec.At, rec.Log, rec.Seq), rec.Wall, env, r)
 	c.fanOut(now, env, ref, c.receiptScope(ref))
-	c.alsoFor(now, env, ref, r)
+	if rec.Log.Scope == protocol.ScopeInside {
+		c.alsoFor(now, env, ref, r)
+	}
 	if env.From == "" && r.Open() {
 		c.release(now, r)
 	}

@@ -123,6 +123,9 @@ func (p *proc) bootOf(clock protocol.HLC) hub.Boot {
 	if b.Rooms, err = st.Rooms(); err != nil {
 		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
 	}
+	if b.Shared, err = st.SharedRooms(); err != nil {
+		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
+	}
 	b.Parked, _ = d.ValuesWithPrefix(hub.ParkedPrefix)
 	b.Early, _ = d.ValuesWithPrefix(hub.EarlyPrefix)
 	for _, a := range st.Agents() {

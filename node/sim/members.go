@@ -128,7 +128,12 @@ func (p *proc) refold() {
 		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
 		return
 	}
-	p.core.Step(p.now, hub.Rooms{All: rooms})
+	shared, err := p.board.SharedRooms()
+	if err != nil {
+		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
+		return
+	}
+	p.core.Step(p.now, hub.Rooms{All: rooms, Shared: shared})
 }
 
 const keyInvite = "invite/"

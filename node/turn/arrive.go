@@ -84,7 +84,7 @@ func (a *Arrival) believed(rec *protocol.Record, env *protocol.Envelope) (_ *pro
 		}
 		return env, false
 	}
-	if env == nil || !OutsideMay(rec, env) {
+	if env == nil || !OutsideMay(rec, env) || env.Copy && a.Hub.Inside() {
 		return nil, false
 	}
 	if env.From == "" {
@@ -109,10 +109,14 @@ func OutsideMay(rec *protocol.Record, env *protocol.Envelope) bool {
 	if !OfOutsider(rec.Log) {
 		return true
 	}
+	if env.Copy || env.SpeakerClass != "" && env.SpeakerClass != "agent" || env.Room != "" && env.From == "" {
+		return false
+	}
 	if env.Source == protocol.SourceServer {
 		return env.From == "" && (env.Intent == "SelectionExpired" || env.Intent == "SelectionResolved")
 	}
-	if info := protocol.Lookup(env.Intent); info.HubOnly || info.Keeping == protocol.Dropped || env.FromRole.Inside() || env.FromRole == protocol.RoleBoard {
+	leaves := env.Intent == "RoomLeave" && env.Room != ""
+	if info := protocol.Lookup(env.Intent); info.HubOnly || info.Keeping == protocol.Dropped && !leaves || env.FromRole.Inside() || env.FromRole == protocol.RoleBoard {
 		return false
 	}
 	return (env.From == "") == (env.Source == protocol.SourceBoard)

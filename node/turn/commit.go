@@ -64,7 +64,7 @@ func Sign(key ed25519.PrivateKey, chain map[protocol.LogID]protocol.Hash, drafts
 		h := rec.Hash()
 		chain[rec.Log] = h
 		last[rec.Log] = i
-		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env}
+		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env, Void: drafts[i].Env == nil && rec.Kind == protocol.KindMessage}
 		if unsigned[rec.Log] += RecordBytes(&rec); unsigned[rec.Log] > signEveryBytes {
 			unsigned[rec.Log] = 0
 			out[i].Record.SignHash(key, h)

@@ -85,10 +85,15 @@ func (r *Room) Apply(at Pos, wall int64, body protocol.RoomBody) {
 	step := &Step{at, wall, body}
 	switch body.Op {
 	case protocol.RoomCreated:
-		if r.Created == nil || at < r.Created.Pos {
+		if r.Created == nil || r.Created.Body.Op == protocol.RoomCreated && at < r.Created.Pos {
 			r.Created = step
 		}
+	case protocol.RoomShared:
+		r.shared(step)
 	case protocol.RoomJoined, protocol.RoomLeft:
+		if r.Created != nil && r.Created.Body.Op == protocol.RoomShared && at < r.Created.Pos {
+			return
+		}
 		key := protocol.FoldAgentID(body.Agent)
 		if old := r.Members[key]; old == nil || old.Pos < at {
 			if r.Members == nil {
@@ -111,6 +116,27 @@ func (r *Room) Apply(at Pos, wall int64, body protocol.RoomBody) {
 	case protocol.RoomStall:
 		r.Stall = max(r.Stall, at)
 	}
+}
+
+// shared takes who is in from the newest word on that: whoever was told of a room again was not told what happened between.
+func (r *Room) shared(step *Step) {
+	if r.Created != nil && r.Created.Body.Op == protocol.RoomShared && step.Pos < r.Created.Pos {
+		return
+	}
+	r.Created = step
+	for key, m := range r.Members {
+		if m.Pos < step.Pos {
+			delete(r.Members, key)
+		}
+	}
+}
+
+// Letter is the log of the word that made the room here what it is; false: there was none.
+func (r *Room) Letter() (protocol.LogID, uint64, bool) {
+	if !r.Open() {
+		return protocol.LogID{}, 0, false
+	}
+	return r.Created.Pos.Record()
 }
 
 func (r *Room) agreed(step *Step) {

@@ -33,7 +33,7 @@ func (s step) into(r *Room) {
 // TestARoomIsTheSameInEveryOrder: nodes that hold the same records agree, whatever came first.
 func TestARoomIsTheSameInEveryOrder(t *testing.T) {
 	agents := []protocol.AgentID{"a", "A", "b", "c"}
-	ops := []protocol.RoomOp{protocol.RoomCreated, protocol.RoomJoined, protocol.RoomLeft, protocol.RoomArtifacts, protocol.RoomFloor, protocol.RoomStall}
+	ops := []protocol.RoomOp{protocol.RoomCreated, protocol.RoomJoined, protocol.RoomLeft, protocol.RoomArtifacts, protocol.RoomFloor, protocol.RoomStall, protocol.RoomShared}
 	for seed := range uint64(30) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		var all []step
