@@ -105,18 +105,8 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
 	s.restoreAgents(img)
-	for _, r := range img.Rooms {
-		if !r.Valid() {
-			return nil, fmt.Errorf("%w: a room contradicts itself", ErrBadCheckpoint)
-		}
-		s.rooms[r.ID] = r
-	}
-	for _, one := range img.Shared {
-		if !one.Room.Valid() {
-			return nil, fmt.Errorf("%w: a room contradicts itself", ErrBadCheckpoint)
-		}
-		s.sharedRoom(one.With, one.Room.ID)
-		s.shared[one.With][one.Room.ID] = one.Room
+	if err := s.restoreRooms(&img); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
 	s.document = img.Document
 	for i := range img.Fences {

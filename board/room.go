@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,4 +104,21 @@ func (s *State) RoomWords() (out []RoomWords) {
 		return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Channel, b.Channel))
 	})
 	return out
+}
+
+func (s *State) restoreRooms(img *image) error {
+	for _, r := range img.Rooms {
+		if !r.Valid() {
+			return errors.New("a room contradicts itself")
+		}
+		s.rooms[r.ID] = r
+	}
+	for _, one := range img.Shared {
+		if !one.Room.Valid() {
+			return errors.New("a room contradicts itself")
+		}
+		s.sharedRoom(one.With, one.Room.ID)
+		s.shared[one.With][one.Room.ID] = one.Room
+	}
+	return nil
 }
