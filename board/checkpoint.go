@@ -105,7 +105,7 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
 	s.restoreAgents(img)
-	if err := s.restoreRooms(&img); err != nil {
+	if err := s.restoreRooms(img); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
 	s.document = img.Document
