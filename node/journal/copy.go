@@ -70,7 +70,7 @@ func (j *Journal) copyDatabase(ctx context.Context, dir string) (records uint64,
 		return 0, err
 	}
 	path := filepath.Join(dir, storeName)
-	if err := emptyFile(path); err != nil {
+	if err := emptyStore(path); err != nil {
 		return 0, err
 	}
 	b, err := from.db.BackupInit("main", fileURI(path, ""))
@@ -114,6 +114,23 @@ func checkCopy(path string) error {
 			return fmt.Errorf("page %d of the copy is not what was written", page)
 		}
 	}
+}
+
+// emptyStore makes a database whose header already says that each page holds its checksum. Without it the engine's file layer
+// learns that from the first page alone, which it may be given behind others; those then keep the checksums of former content.
+func emptyStore(path string) error {
+	if err := emptyFile(path); err != nil {
+		return err
+	}
+	c, err := openConn(path, "")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(c.db.EnableChecksums("main"), c.close())
+	if gone := os.Remove(path + "-shm"); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 func emptyFile(path string) error {
