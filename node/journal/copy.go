@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // copyPages is how many pages go over between two looks at the context.
@@ -171,7 +172,29 @@ func (j *Journal) copyBlobs(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	return nil
+	return j.copyMarks(ctx, to)
+}
+
+// copyMarks takes over what says that content left.
+func (j *Journal) copyMarks(ctx context.Context, to string) error {
+	return filepath.WalkDir(j.blobDir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		sha, left := strings.CutSuffix(d.Name(), leftEnding)
+		if _, ok := j.blobPath(sha); !left || !ok {
+			return nil
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return nil // the content is here again
+		}
+		mark := filepath.Join(to, sha[:2], sha+leftEnding)
+		if err := os.Mkdir(filepath.Dir(mark), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return errors.Join(os.WriteFile(mark, nil, 0o600), os.Chtimes(mark, fi.ModTime(), fi.ModTime()))
+	})
 }
 
 func linkOrCopy(from, to string) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestACopyIsOneMomentOfAStoreInUse copies while commits go on: each copy opens, is whole, and holds a prefix of every log
@@ -73,6 +74,25 @@ func TestACopyIsOneMomentOfAStoreInUse(t *testing.T) {
 	}
 	close(stop)
 	wait.Wait()
+}
+
+// TestACopyKnowsWhatLeft: it says the same of content that is not here any more.
+func TestACopyKnowsWhatLeft(t *testing.T) {
+	j := open(t, tempDir(t), Options{})
+	sha := aged(t, j, []byte("over"))
+	commit(t, j, Batch{Entries: []Entry{newAuthor(1, 1).say(naming(1, sha))}})
+	if gone, err := j.LetGo(sha, time.Now()); err != nil || !gone {
+		t.Fatal(gone, err)
+	}
+	dir := filepath.Join(t.TempDir(), "copy")
+	if _, err := j.CopyTo(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, dir, Options{})
+	at, left := c.LeftAt(sha)
+	if was, _ := j.LeftAt(sha); !left || !at.Equal(was) {
+		t.Errorf("left %v at %s, not %s", left, at, was)
+	}
 }
 
 func TestACopyThatIsGivenUpOrHasNoPlaceSaysSo(t *testing.T) {
