@@ -249,10 +249,13 @@ func leaveUntilKilled(args string) {
 // TestKilledWhileContentLeaves: wherever the process ends, no record is lost, content is whole or gone with a mark, and
 // nothing goes that was not to go.
 func TestKilledWhileContentLeaves(t *testing.T) {
-	dir := tempDir(t)
-	was := map[string]string{} // hash: put, try, left
-	logs := map[protocol.LogID]int{}
+	var dir string
+	var was map[string]string // hash: put, try, left
+	var logs map[protocol.LogID]int
 	for seed := range uint64(thorough(200, 20)) {
+		if seed%20 == 0 { // each look is at all of it
+			dir, was, logs = tempDir(t), map[string]string{}, map[protocol.LogID]int{}
+		}
 		dice := rand.New(rand.NewPCG(seed, 2))
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d", childLeaves, dir, seed, 1+dice.IntN(40)))

@@ -24,7 +24,7 @@ func smallDisk(t *testing.T, n *node, mib int) (root string) {
 	t.Helper()
 	for _, tool := range []string{"unshare", "nsenter"} {
 		if _, err := exec.LookPath(tool); err != nil || os.Geteuid() != 0 {
-			t.Fatalf("this test fills a disk of its own: it needs root and %s (util-linux), uid is %d, %v", tool, os.Geteuid(), err)
+			t.Skipf("NOT TRIED: this test fills a disk of its own; it needs root and %s (util-linux), uid is %d, %v", tool, os.Geteuid(), err)
 		}
 	}
 	dir := t.TempDir()
