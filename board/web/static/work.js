@@ -36,7 +36,7 @@ class Work extends HTMLElement {
   connectedCallback() {
     this.opened = new Set();
     this.title_ = el("h2", { id: "work-title" }, t("work"));
-    this.empty = el("div", { class: "empty" });
+    this.empty = el("div", { class: "empty", role: "group", "aria-labelledby": "work-title" });
     this.parts = {};
     this.append(el("div", { class: "head" }, this.title_), this.empty);
     for (const name of ["blocked", "running", "done"]) {
@@ -84,6 +84,7 @@ class Work extends HTMLElement {
   drawEmpty(store, all) {
     const shown = all.length === 0;
     attr(this.empty, "hidden", !shown);
+    attr(this.empty, "tabindex", shown ? 0 : null); // there is nothing else to take the focus, and it may scroll
     if (!shown) return;
     if (store.past) {
       if (this.empty.dataset.of !== "past") this.empty.replaceChildren(el("p", { class: "quiet" }, t("past_no_work")));
