@@ -59,7 +59,8 @@ type loop struct {
 	list          []byte // the AgentList of that time
 	peers         map[protocol.PeerID]*peerState
 	lastSeen      map[protocol.PeerID]time.Time
-	addrs         map[protocol.PeerID]meshwire.Addrs   // newest signed list of each member
+	addrs         map[protocol.PeerID]meshwire.Addrs   // newest signed list of each member, this node's own too
+	ownSigned     bool                                 // this start has signed its own
 	starts        map[protocol.PeerID]meshwire.Started // newest start of each member that a word of its own came of
 	live          map[protocol.PeerID]*liveQueue
 	presenceCount uint64

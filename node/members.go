@@ -176,7 +176,7 @@ func (l *loop) learnAddrs(from protocol.PeerID, f meshwire.Addrs) {
 // onAddrs runs in the mesh's goroutine when this machine's addresses changed.
 func (n *Node) onAddrs(addrs []string) {
 	_ = n.loop.post(n.ctx, func() {
-		f := meshwire.SignAddrs(n.home.key, addrs, n.loop.now.UnixMilli())
+		f := n.loop.ownAddrs(addrs)
 		for peer := range n.loop.peers {
 			n.loop.sendTo(peer, f)
 		}

@@ -71,9 +71,9 @@ func (l *loop) linkUp(info mesh.LinkInfo) {
 		Version: meshwire.Version, Mesh: l.n.home.mesh.Mesh, Start: l.n.startID, Name: l.n.home.mesh.Name,
 		Role: l.n.role(), Board: l.n.boardURL, Wall: l.now.UnixMilli(), Software: "aster " + l.n.cfg.Version,
 	})
-	l.sendTo(info.Peer, meshwire.SignAddrs(l.n.home.key, l.n.mesh.Addrs(), l.now.UnixMilli()))
+	l.sendTo(info.Peer, l.ownAddrs(l.n.mesh.Addrs()))
 	for _, a := range l.addrs {
-		if a.Peer != info.Peer && (st == mesh.Inside || l.n.standingOf(a.Peer) == mesh.Inside) {
+		if a.Peer != info.Peer && a.Peer != l.n.home.peer && (st == mesh.Inside || l.n.standingOf(a.Peer) == mesh.Inside) {
 			l.sendTo(info.Peer, a)
 		}
 	}

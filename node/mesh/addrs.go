@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // ListenOn lists the multiaddrs of one address and port: TCP, QUIC, and WebSocket on TCP's port.
@@ -162,18 +161,24 @@ func tcpPort(a ma.Multiaddr) int {
 	return port
 }
 
-// Addrs lists the multiaddrs at which others may reach this node, TCP first, without /p2p. Loopback is left out when
-// there is anything else.
+// Addrs lists the multiaddrs at which others may reach this node now, TCP first, without /p2p: a listener's address that
+// this machine had on a former network is left out. Loopback is left out when there is anything else.
 func (m *Mesh) Addrs() []string {
-	var loop, rest []ma.Multiaddr
-	usable := usableIPs()
-	for _, a := range m.host.swarm.ListenAddresses() {
-		ip, err := manet.ToIP(a)
-		if err != nil {
-			continue
+	var here []netip.Addr
+	for _, a := range machineAddrs() {
+		if p, err := netip.ParsePrefix(a); err == nil {
+			here = append(here, p.Addr().Unmap())
 		}
-		addr, _ := netip.AddrFromSlice(ip)
-		switch addr = addr.Unmap(); {
+	}
+	return announced(m.host.swarm.ListenAddresses(), usableIPs(), here)
+}
+
+// announced is Addrs for these listeners on a machine with these addresses, here (empty: unknown) and usable by others.
+func announced(listeners []ma.Multiaddr, usable, here []netip.Addr) []string {
+	var loop, rest []ma.Multiaddr
+	for _, a := range listeners {
+		switch addr := ipOf(a); {
+		case !addr.IsValid():
 		case addr.IsUnspecified():
 			for _, u := range usable {
 				if u.Is4() == addr.Is4() {
@@ -182,7 +187,7 @@ func (m *Mesh) Addrs() []string {
 			}
 		case addr.IsLoopback():
 			loop = append(loop, a)
-		default:
+		case len(here) == 0 || slices.Contains(here, addr):
 			rest = append(rest, a)
 		}
 	}

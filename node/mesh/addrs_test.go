@@ -60,6 +60,37 @@ func TestLoopbackIsAnnouncedOnlyWhileNothingElseIsOpen(t *testing.T) {
 	}
 }
 
+// A laptop that was on many networks announces where it is, and its listeners there come back with the network.
+func TestFormerNetworksAreNotAnnounced(t *testing.T) {
+	var listeners []ma.Multiaddr
+	for _, a := range []string{"/ip4/127.0.0.1/tcp/7", "/ip4/10.0.0.1/tcp/7", "/ip4/10.0.0.1/udp/7/quic-v1", "/ip4/10.0.1.1/tcp/7", "/ip6/fd00::1/tcp/7"} {
+		parsed, err := ma.NewMultiaddr(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, parsed)
+	}
+	at := func(ips ...string) (out []netip.Addr) {
+		for _, ip := range ips {
+			out = append(out, netip.MustParseAddr(ip))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		here []netip.Addr
+		want []string
+	}{
+		{at("127.0.0.1", "10.0.1.1"), []string{"/ip4/10.0.1.1/tcp/7"}},
+		{at("127.0.0.1", "10.0.0.1", "fd00::1"), []string{"/ip4/10.0.0.1/tcp/7", "/ip6/fd00::1/tcp/7", "/ip4/10.0.0.1/udp/7/quic-v1"}},
+		{at("127.0.0.1", "192.168.0.1"), []string{"/ip4/127.0.0.1/tcp/7"}},
+		{nil, []string{"/ip4/10.0.0.1/tcp/7", "/ip4/10.0.1.1/tcp/7", "/ip6/fd00::1/tcp/7", "/ip4/10.0.0.1/udp/7/quic-v1"}},
+	} {
+		if got := announced(listeners, nil, c.here); !slices.Equal(got, c.want) {
+			t.Errorf("at %v it announces %v, want %v", c.here, got, c.want)
+		}
+	}
+}
+
 // A machine whose port is taken on some network, and that looks at its networks again: nothing is opened twice, which the
 // QUIC transport would answer with a panic.
 func TestNetworksAreOpenedOnceWherePortsAreTaken(t *testing.T) {

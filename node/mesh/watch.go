@@ -15,8 +15,7 @@ const (
 	unlinkedLife = time.Minute      // connections without a link
 )
 
-// watch notices a sleep of the machine (the wall clock went on, the monotonic one did not), changes of address, and
-// connections that nothing uses.
+// watch notices a sleep of the machine or of this process, changes of address, and connections that nothing uses.
 func (m *Mesh) watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -29,8 +28,8 @@ func (m *Mesh) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		if slept := now.Round(0).Sub(last.Round(0)) - now.Sub(last); slept > sleepMin {
-			m.log.Info("machine slept", "for", slept)
+		if slept := asleep(last, now); slept > sleepMin {
+			m.log.Info("slept", "for", slept)
 			m.Kick()
 		}
 		last = now
@@ -43,6 +42,12 @@ func (m *Mesh) watch(ctx context.Context) {
 		}
 		m.prune()
 	}
+}
+
+// asleep is for how long nothing ran between two looks that should be watchEvery apart. While a machine sleeps its wall
+// clock goes on and the monotonic one does not; while a process is stopped both do, whatever somebody sets the wall clock to.
+func asleep(last, now time.Time) time.Duration {
+	return max(now.Round(0).Sub(last.Round(0)), now.Sub(last)) - watchEvery
 }
 
 // moved follows a change of this machine's addresses.

@@ -14,8 +14,10 @@ const (
 	addrMax  = 512
 )
 
-// SignAddrs makes a signed address list of the node whose key it is. at is ms since 1970.
+// SignAddrs makes a signed address list of the node whose key it is, of the first addresses where there are too many. at
+// is ms since 1970, and greater than that of every list that the node signed before.
 func SignAddrs(key ed25519.PrivateKey, addrs []string, at int64) Addrs {
+	addrs = addrs[:min(len(addrs), addrsMax)]
 	a := Addrs{Peer: protocol.PeerIDOf(key.Public().(ed25519.PublicKey)), Addrs: addrs, At: at}
 	a.Sig = ed25519.Sign(key, a.signed())
 	return a

@@ -228,6 +228,17 @@ func TestVectorsAreSplitAndJoined(t *testing.T) {
 	}
 }
 
+// A node with more addresses than a list may have signs one that its peers take: they would close the link for another.
+func TestAnAddressListIsNeverTooLong(t *testing.T) {
+	raw, err := Encode(SignAddrs(keyFor("ada"), slices.Repeat([]string{"/ip4/10.0.0.1/tcp/1"}, 2*addrsMax), 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Decode(raw[4], raw[5:]); err != nil || f.(Addrs).Verify() != nil {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
 func TestAddressListsAreSignedByTheirNode(t *testing.T) {
 	a := SignAddrs(keyFor("ada"), []string{"/ip4/10.0.0.1/tcp/1", "x"}, 5)
 	if err := a.Verify(); err != nil {

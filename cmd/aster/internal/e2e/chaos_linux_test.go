@@ -26,6 +26,7 @@ type chaos struct {
 	logged atomic.Int64
 	began  time.Time
 	span   time.Duration // of the traffic and the faults
+	moves  int           // so many times a host got another address
 
 	mu     sync.Mutex
 	counts map[string]int // faults by kind

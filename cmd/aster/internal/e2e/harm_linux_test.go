@@ -72,7 +72,7 @@ func (c *chaos) harmNetwork(rng *rand.Rand) {
 		instant(upTo(rng, c.longest()/6))
 		order := rng.Perm(len(hosts))
 		d := upTo(rng, c.longest())
-		kind := []string{"cable", "cut", "one way", "loss", "loss everywhere", "split"}[rng.IntN(6)]
+		kind := []string{"cable", "cut", "one way", "loss", "loss everywhere", "split", "move"}[rng.IntN(7)]
 		words, err := c.harm(kind, order)
 		c.note(kind, "%s for %s", words, d.Round(time.Millisecond))
 		instant(d)
@@ -105,6 +105,10 @@ func (c *chaos) harm(kind string, order []int) (words string, err error) {
 			err = errors.Join(err, h.filter(lossy))
 		}
 		return "all lose 30 % of what comes", err
+	case "move":
+		c.moves++
+		a.ip4, a.ip6 = fmt.Sprintf("10.83.21.%d", 20+c.moves), fmt.Sprintf("fd83:21::%d", 20+c.moves)
+		return fmt.Sprintf("n%d is at %s from now on, and nothing else happens", order[0], a.ip4), a.addresses(a.ip4+"/24", a.ip6+"/64")
 	}
 	for _, o := range order[2:] {
 		err = errors.Join(err, hosts[o].filter(append(from(a), from(b)...)...))
