@@ -46,6 +46,7 @@ func TestChaos(t *testing.T) {
 	var wait sync.WaitGroup
 	ctx, cancel := context.WithTimeout(t.Context(), span+4*patience)
 	defer cancel()
+	watch := watchMains(t, c.nodes)
 	c.speak(ctx, &wait, total, rand.New(rand.NewPCG(n, 1)))
 	network := make(chan struct{})
 	go func() {
@@ -59,6 +60,8 @@ func TestChaos(t *testing.T) {
 		n.linked(len(c.nodes) - 1)
 	}
 	t.Logf("all linked %s after the last fault", time.Since(healed).Round(time.Millisecond))
+	main, took := oneMain(t, patience, c.nodes)
+	t.Logf("one main, of term %d, %s after that", main.Term, took.Round(time.Millisecond))
 	wait.Wait()
 	c.settle()
 	before := sameEverywhere(t, c.nodes)
@@ -79,7 +82,7 @@ func TestChaos(t *testing.T) {
 		t.Errorf("%d records after the last start, %d before", after.Records, before.Records)
 	}
 	v := c.judge()
-	t.Logf("%d messages among %d nodes in %s, %d records, faults %v", total, len(c.nodes), time.Since(c.began).Round(time.Second), after.Records, c.counts)
+	t.Logf("%d messages among %d nodes in %s, %d records, mains of %s, faults %v", total, len(c.nodes), time.Since(c.began).Round(time.Second), after.Records, watch.check(t), c.counts)
 	t.Log(v.line(n))
 	if !v.good() {
 		t.Errorf("%v", v.wrong)
