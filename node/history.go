@@ -12,9 +12,16 @@ import (
 // historyMessages bounds what a new connection is shown unasked: a page, not everything (fault B50).
 const historyMessages = 4 * asterism.HistoryPerChannel
 
+// historyBytes bounds what is read for it: twice what fits into the frame, so that a channel of small messages still stands
+// beside one of large ones. historyFirst messages are read first; what they weigh says how many more to read at once.
+const (
+	historyBytes = 2 * protocol.HubFrameBytesMax
+	historyFirst = 20
+)
+
 // history is what a new socket sees of the past: a board the last messages of all, an agent those it said or got.
 func (n *Node) history(agent protocol.AgentID) asterism.History {
-	found, err := n.messages(journal.Query{Agent: agent, Limit: historyMessages, Newest: true})
+	found, err := n.newest(agent)
 	if err != nil {
 		n.log.Error("history not readable", "err", err)
 		return asterism.History{}
@@ -26,6 +33,27 @@ func (n *Node) history(agent protocol.AgentID) asterism.History {
 		})
 	}
 	return asterism.History{Channels: channels(found)}
+}
+
+// newest reads the last messages of an agent, or of all, newest first, up to historyMessages and about historyBytes: whoever
+// joins must not cost the node many times what it is shown.
+func (n *Node) newest(agent protocol.AgentID) (found []journal.Message, err error) {
+	q := journal.Query{Agent: agent, Limit: historyFirst, Newest: true}
+	for bytes := 0; ; {
+		page, err := n.messages(q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			bytes += len(page[i].Envelope.Value) + 512
+		}
+		found = append(found, page...)
+		if len(page) < q.Limit || len(found) >= historyMessages || bytes >= historyBytes {
+			return found, nil
+		}
+		q.Before = page[len(page)-1].Pos
+		q.Limit = min(max((historyBytes-bytes)*len(found)/bytes, historyFirst), historyMessages-len(found))
+	}
 }
 
 // channels groups messages by their sender, oldest first (wire 5.4: an agent's channel is named after it; a person's

@@ -311,11 +311,7 @@ func (l *loop) rosterOut(o hub.Roster) {
 	if o.Conn != 0 {
 		return // a session's own first frames hold it
 	}
-	p, err := link.Prepare(l.agentList())
-	if err != nil {
-		l.log.Error("roster not prepared", "err", err)
-		return
-	}
+	p := link.Prepare(l.agentList())
 	var present []hub.Known
 	for _, s := range l.sockets {
 		if s.seen && s.outside {

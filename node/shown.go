@@ -116,11 +116,7 @@ func (l *loop) shows(w *showing) {
 	if w.frame == nil || len(w.boards) == 0 {
 		return
 	}
-	p, err := link.Prepare(w.frame)
-	if err != nil {
-		l.log.Error("frame for boards not prepared", "err", err)
-		return
-	}
+	p := link.Prepare(w.frame)
 	for _, id := range w.boards {
 		s := l.sockets[id]
 		if s == nil || id == w.except || s.as != nil {
@@ -129,8 +125,8 @@ func (l *loop) shows(w *showing) {
 		if s.undecided {
 			if s.greets.Load() {
 				s.held = nil // an agent is shown nothing of it
-			} else if s.held = append(s.held, p); len(s.held) > heldMax {
-				l.decided(s)
+			} else {
+				l.hold(s, p)
 			}
 			continue
 		}

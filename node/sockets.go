@@ -48,6 +48,7 @@ type socket struct {
 
 	undecided bool             // it may be a board or an agent that has not said HELLO yet
 	held      []*link.Prepared // what a board would have been shown meanwhile
+	heldBytes int              // of all that was ever held
 
 	gone bool // it was told to go: what it said and nobody looked at yet counts no more
 

@@ -61,7 +61,7 @@ const (
 	// authWait is how long a large frame behind a HELLO waits, unread, for the HELLO to be judged.
 	authWait = 2 * time.Second
 	// entryBytes is counted for each waiting frame beside its bytes, so that empty ones are not free.
-	entryBytes = 64
+	entryBytes = 128
 	// reasonBytesMax is what a close frame has room for.
 	reasonBytesMax = 123
 )
@@ -99,6 +99,7 @@ type Conn struct {
 	ws     *websocket.Conn
 	wire   *wire
 	opt    Options
+	client bool                // its frames are masked
 	recode func([]byte) []byte // nil: frames go out as they are
 	wake   chan struct{}       // 1: there is something to write, or the state changed
 	shut   chan struct{}       // closed when the state leaves open

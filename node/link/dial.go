@@ -99,5 +99,7 @@ func dial(ctx context.Context, url string, header http.Header, opt Options, conn
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return newConn(ws, w, opt), nil
+	c := newConn(ws, w, opt)
+	c.client = true
+	return c, nil
 }

@@ -1,7 +1,7 @@
 package link
 
 import (
-	"fmt"
+	"encoding/binary"
 	"sync"
 	"time"
 
@@ -11,54 +11,78 @@ import (
 // Prepared is one text frame for many connections: its wire form is made once, and so is each form that a connection's
 // Recode makes of it.
 type Prepared struct {
-	message *websocket.PreparedMessage
-	frame   []byte
-	size    int
+	wire []byte // as a server writes it, with its head
+	head int
 
 	mu      sync.Mutex
-	recoded map[string]*websocket.PreparedMessage // by subprotocol
+	recoded map[string][]byte // wire forms by subprotocol
 }
 
-// preparedBytes is what a prepared frame holds beside its two forms, about.
-const preparedBytes = 512
+// preparedBytes is what a prepared frame holds beside its wire form, about.
+const preparedBytes = 128
 
-// Prepare makes a Prepared. It keeps frame, which must not change afterwards.
-func Prepare(frame []byte) (*Prepared, error) {
-	m, err := websocket.NewPreparedMessage(websocket.TextMessage, frame)
-	if err != nil {
-		return nil, fmt.Errorf("prepare a frame: %w", err)
+// Prepare makes a Prepared. It does not keep frame.
+func Prepare(frame []byte) *Prepared {
+	wire, head := wireForm(websocket.TextMessage, frame)
+	return &Prepared{wire: wire, head: head}
+}
+
+// Size is what a Prepared costs while it is held, in bytes.
+func (p *Prepared) Size() int { return heapBytes(cap(p.wire)) + preparedBytes }
+
+// heapBytes is what the heap gives for so many bytes, about: whole pages for much, an eighth more for little.
+func heapBytes(n int) int {
+	const page, small = 8 << 10, 32 << 10
+	if n > small {
+		return (n + page - 1) &^ (page - 1)
 	}
-	return &Prepared{message: m, frame: frame, size: 2*len(frame) + preparedBytes}, nil // the frame and its wire form
+	return n + n/8
 }
 
-// write puts p on a connection, in its form.
+// wireForm is a whole message in one unmasked frame.
+func wireForm(kind int, payload []byte) (wire []byte, head int) {
+	wire = make([]byte, 0, len(payload)+10)
+	wire = append(wire, 0x80|byte(kind))
+	switch n := len(payload); {
+	case n < 126:
+		wire = append(wire, byte(n))
+	case n < 1<<16:
+		wire = binary.BigEndian.AppendUint16(append(wire, 126), uint16(n))
+	default:
+		wire = binary.BigEndian.AppendUint64(append(wire, 127), uint64(n))
+	}
+	head = len(wire)
+	return append(wire, payload...), head
+}
+
+// write puts p on a connection, in its form. A client's frames are masked, each anew.
 func (p *Prepared) write(c *Conn) error {
-	if c.recode == nil {
-		return c.ws.WritePreparedMessage(p.message)
+	wire := p.wire
+	switch {
+	case c.client && c.recode == nil:
+		return c.ws.WriteMessage(websocket.TextMessage, p.wire[p.head:])
+	case c.client:
+		return c.ws.WriteMessage(websocket.BinaryMessage, c.recode(p.wire[p.head:]))
+	case c.recode != nil:
+		wire = p.recodedFor(c)
 	}
-	m, err := p.recodedFor(c)
-	if err != nil {
-		return err
-	}
-	return c.ws.WritePreparedMessage(m)
+	_, err := c.wire.Write(wire) // in one piece: a control frame of the read loop may come before it or behind
+	return err
 }
 
 // recodedFor makes one form at a time: the others wait for it rather than make it again.
-func (p *Prepared) recodedFor(c *Conn) (*websocket.PreparedMessage, error) {
+func (p *Prepared) recodedFor(c *Conn) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.recoded[c.Subprotocol()]; m != nil {
-		return m, nil
+	wire := p.recoded[c.Subprotocol()]
+	if wire == nil {
+		wire, _ = wireForm(websocket.BinaryMessage, c.recode(p.wire[p.head:]))
+		if p.recoded == nil {
+			p.recoded = map[string][]byte{}
+		}
+		p.recoded[c.Subprotocol()] = wire
 	}
-	m, err := websocket.NewPreparedMessage(websocket.BinaryMessage, c.recode(p.frame))
-	if err != nil {
-		return nil, fmt.Errorf("prepare a frame: %w", err)
-	}
-	if p.recoded == nil {
-		p.recoded = map[string]*websocket.PreparedMessage{}
-	}
-	p.recoded[c.Subprotocol()] = m
-	return m, nil
+	return wire
 }
 
 // Send queues a text frame and never blocks. False: the connection is ending, and the frame will not be written. frame must
@@ -77,7 +101,7 @@ func (c *Conn) SendBinary(frame []byte) bool {
 
 // SendPrepared is Send for a frame that goes to many.
 func (c *Conn) SendPrepared(p *Prepared) bool {
-	_, ok := c.enqueue(entry{prepared: p, cost: p.size})
+	_, ok := c.enqueue(entry{prepared: p, cost: p.Size()})
 	return ok
 }
 
@@ -106,7 +130,7 @@ func (c *Conn) Waiting() int {
 
 func (c *Conn) enqueue(e entry) (uint64, bool) {
 	e.at = time.Now()
-	e.cost += len(e.data) + entryBytes
+	e.cost += heapBytes(cap(e.data)) + entryBytes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != open {

@@ -34,10 +34,7 @@ func TestFramesGoOutInTheFormThatWasAgreedOn(t *testing.T) {
 			go func() {
 				done <- client.Serve(t.Context(), func(b []byte, binary bool) { got = append(got, heard{string(b), binary}) })
 			}()
-			p, err := Prepare([]byte("prepared"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := Prepare([]byte("prepared"))
 			server.Send([]byte("sent"))
 			server.SendCounted([]byte("counted"))
 			server.SendPrepared(p)

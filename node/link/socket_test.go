@@ -83,10 +83,7 @@ func TestPreparedFrameReachesEverybody(t *testing.T) {
 	for range 3 {
 		client(t, url, func(_ *Conn, b []byte) { got <- string(b) })
 	}
-	p, err := Prepare([]byte("to all"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := Prepare([]byte("to all"))
 	for range 3 {
 		(<-conns).SendPrepared(p)
 	}
