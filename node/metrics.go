@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/aster-mesh/aster/protocol/api"
 )
 
 // figure is one row of what /metrics says of a node. Labels are layers and the version alone: no name, id or text of
@@ -26,6 +28,7 @@ type reading struct {
 	free    int64
 	links   int
 	queued  int
+	left    api.Retention
 }
 
 func gauge(name, help string, of func(*reading) float64) figure {
@@ -49,6 +52,8 @@ var figures = []figure{
 	gauge("links_queued_bytes", "Bytes that wait to be sent to other nodes.", func(r *reading) float64 { return float64(r.queued) }),
 	gauge("store_bytes", "Bytes that the store uses.", func(r *reading) float64 { return float64(r.used) }),
 	gauge("store_free_bytes", "Bytes that the store may still use.", func(r *reading) float64 { return float64(r.free) }),
+	counter("contents_left", "Attachments and large values that left the store because they were over, since this start.", func(r *reading) float64 { return float64(r.left.Left) }),
+	counter("contents_left_bytes", "Their bytes.", func(r *reading) float64 { return float64(r.left.LeftBytes) }),
 	gauge("fenced", "1 if a newer start of this node runs elsewhere and this one writes nothing.", func(r *reading) float64 { return number(r.n.fenced.Load() != nil) }),
 }
 
@@ -76,7 +81,7 @@ func (m measurer) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (m measurer) Collect(out chan<- prometheus.Metric) {
-	r := &reading{n: m.n, counts: m.n.health.total(), records: m.n.store.Records()}
+	r := &reading{n: m.n, counts: m.n.health.total(), records: m.n.store.Records(), left: m.n.retentionNow()}
 	r.used, r.free = m.n.store.Size()
 	for _, l := range m.n.mesh.Links() {
 		r.links++
