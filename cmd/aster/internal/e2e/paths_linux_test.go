@@ -59,8 +59,15 @@ func (n *node) reaches(other *node) {
 	})
 }
 
-// pipes lists the TCP connections of n with a host, each as nft's words for what comes in by it.
-func (n *node) pipes(h *labHost) (rules []string) {
+// pipe is a TCP connection by its ports: here and there.
+type pipe [2]string
+
+// in is nft's word for what comes in by it; at the other end, for what goes out by it.
+func (p pipe) in() string  { return fmt.Sprintf("tcp sport %s tcp dport %s", p[1], p[0]) }
+func (p pipe) out() string { return pipe{p[1], p[0]}.in() }
+
+// pipes lists the TCP connections of n with a host.
+func (n *node) pipes(h *labHost) (all []pipe) {
 	n.t.Helper()
 	r := command(n.t, "", append(append([]string{}, n.prefix...), "ss", "-Htn", "state", "established", "dst", h.ip4, "or", "dst", "["+h.ip6+"]")...)
 	if r.code != 0 {
@@ -73,10 +80,9 @@ func (n *node) pipes(h *labHost) (rules []string) {
 		if !ok1 || !ok2 {
 			n.t.Fatalf("ss says %q", line)
 		}
-		rules = append(rules, fmt.Sprintf("tcp sport %s tcp dport %s", there, here))
+		all = append(all, pipe{here, there})
 	}
-	slices.Sort(rules)
-	return rules
+	return all
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -95,12 +101,16 @@ func TestDeadPathsAreNoticedAndRedialled(t *testing.T) {
 	l := newLab(t, 5)
 	n := onLab(t, l)
 	h := l.hosts
-	here, there := n[0].pipes(h[1]), n[1].pipes(h[0])
-	if len(here) == 0 || len(there) != len(here) {
-		t.Fatalf("connections: %q, %q", here, there)
+	swallow := n[0].pipes(h[1])
+	if len(swallow) == 0 {
+		t.Fatal("n0 has no connection with n1")
 	}
-	must(t, h[0].filter(here...))
-	must(t, h[1].filter(there...))
+	var in, out []string
+	for _, p := range swallow {
+		in, out = append(in, p.in()), append(out, p.out())
+	}
+	must(t, h[0].filter(in...))
+	must(t, h[1].filter(out...))
 	must(t, h[2].filter(from(h[3])...))
 	n[3].kill()
 	must(t, n[4].cmd.Process.Signal(syscall.SIGSTOP))
@@ -122,7 +132,7 @@ func TestDeadPathsAreNoticedAndRedialled(t *testing.T) {
 
 	eventually(t, patience, "the black hole is noticed and redialled", func() (bool, string) {
 		now := n[0].pipes(h[1])
-		old := slices.ContainsFunc(now, func(r string) bool { return slices.Contains(here, r) })
+		old := slices.ContainsFunc(now, func(p pipe) bool { return slices.Contains(swallow, p) })
 		return !old && n[0].sees(n[1]) && n[1].sees(n[0]), fmt.Sprint(now)
 	})
 	took = time.Since(swallowed)
