@@ -31,6 +31,9 @@ type RoomBody struct {
 	Participants []AgentID   `json:"participants,omitempty"`
 	Budgets      RoomBudgets `json:"budgets,omitzero"`
 
+	// Outside are, of create and join, the members outside where agents live who come in by it, by folded id.
+	Outside map[AgentID]PeerID `json:"outside,omitempty"`
+
 	Agent  AgentID `json:"agent,omitempty"`  // of join, leave, floor and stall
 	Reason string  `json:"reason,omitempty"` // of close and stall
 	MsgID  MsgID   `json:"msg,omitempty"`    // of stall: what waits

@@ -29,10 +29,9 @@ type Core struct {
 	promptsEnded []promptKey // oldest first, promptsKeptMax at most
 	declared     map[declaredKey]*lastDeclared
 	rooms        map[protocol.RoomID]*room.Room
-	shared       map[protocol.PeerID]map[protocol.RoomID]*room.Room // as members outside were told of them
-	copies       map[Ref]Ref                                        // of messages of rooms, written for members outside
-	parked       map[protocol.RoomID][]*Parked                      // of agents here, oldest first
-	notes        bool                                               // presence makes records
+	copies       map[Ref]Ref                   // of messages of rooms, written for members outside
+	parked       map[protocol.RoomID][]*Parked // of agents here, oldest first
+	notes        bool                          // presence makes records
 
 	limits  Limits
 	paces   map[paceKey]bucket // of senders here; absent: full

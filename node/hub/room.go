@@ -177,6 +177,7 @@ func (c *Core) roomCreate(now time.Time, env *protocol.Envelope, in Say, v *room
 			body.Participants = append(body.Participants, name)
 		}
 	}
+	body.Outside = c.comeFrom(body.Participants...)
 	if no := c.oneOutside(nil, body.Participants...); no != nil {
 		c.refuse(in, env, no)
 		return
@@ -231,6 +232,7 @@ func (c *Core) roomStep(env *protocol.Envelope, v *roomValue, r *room.Room) (*pr
 			return nil, protocol.Refuse(protocol.CodeTooMany, "a room has at most %d participants", "", participantsMax)
 		}
 		body.Op, body.Agent = protocol.RoomJoined, c.participant(who)
+		body.Outside = c.comeFrom(body.Agent)
 		return body, c.oneOutside(r, who)
 	case "RoomLeave":
 		if !r.In(who) {
@@ -272,12 +274,9 @@ func (c *Core) asker(env *protocol.Envelope, in Say) []ConnID {
 
 // setRooms takes rooms as the records say. A member outside has those that it was told of.
 func (c *Core) setRooms(all map[protocol.RoomID]*room.Room, shared map[protocol.PeerID]map[protocol.RoomID]*room.Room) {
-	c.rooms, c.shared = all, shared
-	if c.shared == nil {
-		c.shared = map[protocol.PeerID]map[protocol.RoomID]*room.Room{}
-	}
-	if !c.inside() && c.shared[c.self] != nil {
-		c.rooms = c.shared[c.self]
+	c.rooms = all
+	if !c.inside() {
+		c.rooms = shared[c.self]
 	}
 	if c.rooms == nil {
 		c.rooms = map[protocol.RoomID]*room.Room{}

@@ -21,12 +21,12 @@ type seats struct {
 	agents []protocol.AgentID
 }
 
-// outsiders are the members outside who have agents in a room, in one order.
+// outsiders are the members outside whose agents were let into a room and live there still, in one order.
 func (c *Core) outsiders(r *room.Room) (out []seats) {
 	by := map[protocol.PeerID][]protocol.AgentID{}
 	for _, p := range r.Participants() {
-		if a := c.find(p); a != nil && c.outside(a.bind.Home) {
-			by[a.bind.Home] = append(by[a.bind.Home], p)
+		if of, _ := r.Seat(p); of != "" && c.outside(of) && c.livesAt(p, of) {
+			by[of] = append(by[of], p)
 		}
 	}
 	for _, peer := range slices.Sorted(maps.Keys(by)) {
@@ -41,76 +41,36 @@ func (c *Core) outside(p protocol.PeerID) bool {
 	return ok && !m.Inside && !m.Gone && m.Role != ""
 }
 
-// told is a room as a member outside was told of it.
-func (c *Core) told(p protocol.PeerID, id protocol.RoomID) *room.Room {
-	if c.shared[p] == nil {
-		c.shared[p] = map[protocol.RoomID]*room.Room{}
-	}
-	r := c.shared[p][id]
-	if r == nil {
-		r = &room.Room{ID: id}
-		c.shared[p][id] = r
-	}
-	return r
-}
-
-// seated are those of a member's agents who are in a room and in what that member was told of it: a name that somebody
-// outside took later than it was let in is nobody's seat.
-func (c *Core) seated(s seats, id protocol.RoomID) (out []protocol.AgentID) {
-	r := c.shared[s.peer][id]
-	for _, a := range s.agents {
-		if r.In(a) {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
 // share writes a step of a room for the members outside who have agents in it; before are those who had.
 func (c *Core) share(now time.Time, r *room.Room, before []seats, body protocol.RoomBody) {
 	after := c.outsiders(r)
 	for _, s := range after {
-		had := slices.IndexFunc(before, func(b seats) bool { return b.peer == s.peer && len(c.seated(b, r.ID)) > 0 })
-		switch {
-		case had >= 0:
+		if slices.ContainsFunc(before, func(b seats) bool { return b.peer == s.peer }) {
 			c.shareWith(now, s.peer, body)
-		case c.brings(body, s):
-			first := r.Created.Body
-			c.shareWith(now, s.peer, protocol.RoomBody{
-				Room: r.ID, Op: protocol.RoomShared, By: first.By, Topic: first.Topic, Mode: first.Mode, Moderated: first.Moderated,
-				Moderator: first.Moderator, Budgets: first.Budgets, Participants: r.Participants(),
-			})
+			continue
 		}
+		first := r.Created.Body
+		c.shareWith(now, s.peer, protocol.RoomBody{
+			Room: r.ID, Op: protocol.RoomShared, By: first.By, Topic: first.Topic, Mode: first.Mode, Moderated: first.Moderated,
+			Moderator: first.Moderator, Budgets: first.Budgets, Participants: r.Participants(),
+		})
 	}
 	for _, b := range before {
-		gone := !slices.ContainsFunc(after, func(s seats) bool { return s.peer == b.peer })
-		if gone && len(c.seated(b, r.ID)) > 0 {
+		if !slices.ContainsFunc(after, func(s seats) bool { return s.peer == b.peer }) {
 			c.shareWith(now, b.peer, body)
 		}
 	}
 }
 
-// brings says whether a step lets one of a member's agents in.
-func (c *Core) brings(body protocol.RoomBody, s seats) bool {
-	in := body.Participants
-	if body.Op == protocol.RoomJoined {
-		in = []protocol.AgentID{body.Agent}
-	}
-	return slices.ContainsFunc(s.agents, func(a protocol.AgentID) bool {
-		return slices.ContainsFunc(in, func(b protocol.AgentID) bool { return protocol.FoldAgentID(a) == protocol.FoldAgentID(b) })
-	})
-}
-
 func (c *Core) shareWith(now time.Time, p protocol.PeerID, body protocol.RoomBody) {
-	ref := c.author.add(&c.ready, now, protocol.ScopeOutside(p), protocol.KindRoom, protocol.EncodeBody(body), nil)
-	last := c.ready.Drafts[len(c.ready.Drafts)-1].Record
-	c.told(p, body.Room).Apply(room.At(last.At, ref.Log, ref.Seq), last.Wall, body)
+	body.Outside = nil
+	c.author.add(&c.ready, now, protocol.ScopeOutside(p), protocol.KindRoom, protocol.EncodeBody(body), nil)
 }
 
 // shareWords writes a room's message for the members outside who have agents in it.
 func (c *Core) shareWords(now time.Time, env *protocol.Envelope, r *room.Room, ref Ref) {
 	for _, s := range c.outsiders(r) {
-		to := slices.DeleteFunc(c.seated(s, r.ID), func(a protocol.AgentID) bool { return protocol.FoldAgentID(a) == protocol.FoldAgentID(env.From) })
+		to := slices.DeleteFunc(s.agents, func(a protocol.AgentID) bool { return protocol.FoldAgentID(a) == protocol.FoldAgentID(env.From) })
 		if len(to) == 0 {
 			continue
 		}
@@ -142,13 +102,8 @@ func (c *Core) original(ref Ref) (Ref, bool) {
 
 // sharedArrived takes what another inside node wrote of a room for a member outside: at that member it is the room.
 func (c *Core) sharedArrived(now time.Time, rec *protocol.Record, body protocol.RoomBody) {
-	out, ok := rec.Log.Scope.Outsider()
-	switch {
-	case !ok || out == rec.Log.Peer: // no member outside makes rooms, or lets anybody in
-	case out == c.self && !c.inside():
+	if out, ok := rec.Log.Scope.Outsider(); ok && out != rec.Log.Peer && out == c.self && !c.inside() { // no member outside makes rooms
 		c.roomApplied(now, room.At(rec.At, rec.Log, rec.Seq), rec.Wall, body)
-	default:
-		c.told(out, body.Room).Apply(room.At(rec.At, rec.Log, rec.Seq), rec.Wall, body)
 	}
 }
 
@@ -160,13 +115,14 @@ func (c *Core) heardInRoom(now time.Time, env *protocol.Envelope, ref Ref) (*pro
 	}
 	out, _ := ref.Log.Scope.Outsider()
 	r := c.rooms[env.Room]
+	of, by := r.Seat(env.From)
 	switch {
-	case !c.inside(): // for this member
-		return env, out == c.self && ref.Log.Peer != c.self && r.Open()
-	case out != ref.Log.Peer || !r.In(env.From) || !c.shared[out][env.Room].In(env.From) || !c.livesAt(env.From, out):
+	case !c.inside(): // whoever wrote it knew of the seat, though the word that gave it may be on its way
+		return env, out == c.self && ref.Log.Peer != c.self
+	case out != ref.Log.Peer || of != out || !c.livesAt(env.From, out):
 		return nil, false // it was not let in, though somebody may have meant another of its name
 	case env.Intent == "RoomLeave":
-		if log, _, ok := c.shared[out][env.Room].Letter(); ok && log.Peer == c.self { // one node does it: the one that let it in
+		if by == c.self { // one node does it: the one that let it in
 			c.roomRecord(now, protocol.RoomBody{Room: env.Room, Op: protocol.RoomLeft, By: env.From, Agent: env.From})
 		}
 		return nil, false
@@ -217,9 +173,7 @@ func (c *Core) askedOutside(now time.Time, env *protocol.Envelope, in Say, from 
 func (c *Core) oneOutside(r *room.Room, coming ...protocol.AgentID) *protocol.Refusal {
 	of := map[protocol.PeerID]string{}
 	for _, s := range c.outsiders(r) {
-		if len(c.seated(s, r.ID)) > 0 {
-			of[s.peer] = c.nodeName(s.peer)
-		}
+		of[s.peer] = c.nodeName(s.peer)
 	}
 	for _, id := range coming {
 		if a := c.find(id); a != nil && c.outside(a.bind.Home) {
@@ -232,4 +186,15 @@ func (c *Core) oneOutside(r *room.Room, coming ...protocol.AgentID) *protocol.Re
 	names := slices.Sorted(maps.Values(of))
 	return protocol.Refuse(protocol.CodeNotAllowed, "members outside do not hear one another, and a room has agents of one of them at most: %s",
 		"make a room for each", strings.Join(names, ", "))
+}
+
+// comeFrom are the members outside where agents who come in by a step live.
+func (c *Core) comeFrom(coming ...protocol.AgentID) map[protocol.AgentID]protocol.PeerID {
+	out := map[protocol.AgentID]protocol.PeerID{}
+	for _, id := range coming {
+		if a := c.find(id); a != nil && c.outside(a.bind.Home) {
+			out[protocol.FoldAgentID(id)] = a.bind.Home
+		}
+	}
+	return out
 }

@@ -65,6 +65,8 @@ type Membership struct {
 	Pos Pos              `json:"pos"`
 	ID  protocol.AgentID `json:"id"`
 	In  bool             `json:"in"`
+	// Outside is the member outside where it lived when it was let in.
+	Outside protocol.PeerID `json:"outside,omitempty"`
 }
 
 // Line is one message as budgets see it.
@@ -99,7 +101,7 @@ func (r *Room) Apply(at Pos, wall int64, body protocol.RoomBody) {
 			if r.Members == nil {
 				r.Members = map[protocol.AgentID]*Membership{}
 			}
-			r.Members[key] = &Membership{at, body.Agent, body.Op == protocol.RoomJoined}
+			r.Members[key] = &Membership{at, body.Agent, body.Op == protocol.RoomJoined, body.Outside[key]}
 		}
 	case protocol.RoomClosed:
 		*r = Room{ID: r.ID, Closed: true}
@@ -131,12 +133,21 @@ func (r *Room) shared(step *Step) {
 	}
 }
 
-// Letter is the log of the word that made the room here what it is; false: there was none.
-func (r *Room) Letter() (protocol.LogID, uint64, bool) {
-	if !r.Open() {
-		return protocol.LogID{}, 0, false
+// Seat is the member outside whose agent was let in under a name, and the node that let it in; empty: none was. Somebody
+// else who takes the name later has no seat by that.
+func (r *Room) Seat(id protocol.AgentID) (of, by protocol.PeerID) {
+	if !r.In(id) {
+		return "", ""
 	}
-	return r.Created.Pos.Record()
+	key, at := protocol.FoldAgentID(id), r.Created.Pos
+	if of = r.Created.Body.Outside[key]; r.Members[key] != nil {
+		of, at = r.Members[key].Outside, r.Members[key].Pos
+	}
+	log, _, ok := at.Record()
+	if !ok || of == "" {
+		return "", ""
+	}
+	return of, log.Peer
 }
 
 func (r *Room) agreed(step *Step) {

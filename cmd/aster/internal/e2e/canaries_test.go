@@ -55,7 +55,7 @@ type aviary struct {
 	conversation int
 }
 
-// roomPlan is a room as it should be. Agents of outside nodes are not in rooms: a node refuses that.
+// roomPlan is a room as it should be.
 type roomPlan struct {
 	id, topic string
 	in        map[*outsider]bool
@@ -230,10 +230,10 @@ func (a *aviary) inRoom() {
 	}
 	r := a.rooms[a.dice.IntN(len(a.rooms))]
 	if a.dice.IntN(3) == 0 {
-		a.change(r, a.outside[a.dice.IntN(2)])
+		a.change(r, a.outsider())
 	}
 	var in []*outsider
-	for _, o := range a.outside[:2] {
+	for _, o := range a.agents() {
 		if r.in[o] {
 			in = append(in, o)
 		}
@@ -268,7 +268,7 @@ func (a *aviary) inRoom() {
 func (a *aviary) makeRoom() {
 	r := &roomPlan{in: map[*outsider]bool{}}
 	names, who := `"main-agent","worker-1","worker-2","worker-3"`, []*outsider{}
-	for _, o := range a.outside[:2] {
+	for _, o := range a.agents() {
 		if a.dice.IntN(2) == 0 {
 			r.in[o] = true
 			who = append(who, o)
