@@ -100,6 +100,10 @@ func (n *Node) openLoop() error {
 	if err != nil {
 		return fmt.Errorf("read whether something was lost: %w", err)
 	}
+	if !older && len(n.store.Recovery().SetAside) > 0 { // what others have of it comes back in any order
+		older = true
+		l.value(keyOlder, []byte{1})
+	}
 	n.older.Store(older)
 	for _, a := range st.Agents() {
 		if older && a.Home == n.home.peer {

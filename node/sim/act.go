@@ -143,6 +143,7 @@ func (w *World) revokes(by, n *node) {
 			return
 		}
 		n.doomed = true
+		p.n.w.logf("node %d revokes node %d", by.i, n.i)
 		p.core.Step(p.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindRevoke, Token: p.expect(func(t hub.Told) { n.out = n.out || t.Refusal == nil }),
 			Body: protocol.EncodeBody(protocol.RevokeBody{Peer: n.peer, Cuts: p.cutsOf(n.peer), Reason: "revoked"})})
 	})

@@ -38,6 +38,10 @@ func (n *node) boot() {
 	}
 	p.start = protocol.Start{At: clock + 1, Rand: w.rng.Uint64()}
 	_, p.older, _ = n.disk.Value(keyOlder)
+	if n.lost {
+		n.lost, p.older = false, true
+		p.value(keyOlder, []byte{1})
+	}
 	p.restore(heads, clock)
 	for _, a := range p.board.Agents() {
 		if p.older && a.Home == n.peer {

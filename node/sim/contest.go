@@ -197,7 +197,7 @@ func (n *node) wiped(a Action) {
 	n.w.logf("node %d has lost its store", n.i)
 	n.w.Stats.Wipes++
 	n.past = append(n.past, n.disk)
-	n.disk = NewDisk()
+	n.disk, n.lost = NewDisk(), true
 	n.w.ledger.restored(n)
 	n.startIn(a.For / 4)
 }
@@ -246,6 +246,11 @@ func (w *World) oneMain() *broken {
 		}
 		return &broken{"there is one main in the end", fmt.Sprintf("none is sure of it; voters %v", w.numbers(latest.Voters))}
 	}
+	for _, c := range main.p.board.Claims() {
+		if !main.p.office.Knows(c.ID) {
+			return &broken{"what the board shows as held ends", fmt.Sprintf("%v of node %d, which main does not know", c.Scopes, w.byPeer[c.Home].i)}
+		}
+	}
 	term := main.p.office.Status().Term
 	for _, n := range all {
 		if st, t := n.p.office.Status(), n.p.roster().Term().Term(); st.Term != term || t != term {
@@ -272,15 +277,12 @@ func (w *World) cannotElect(all []*node, voters []protocol.PeerID) bool {
 	left, electors := 0, 0
 	for _, p := range voters {
 		n := w.byPeer[p]
-		if m, ok := all[0].p.roster().Member(p); ok && m.Revoked {
-			continue
-		}
 		electors++
 		if slices.Contains(all, n) && n.p.office.Status().Mute == 0 {
 			left++
 		}
 	}
-	return left < electors/2+1
+	return left < electors/2+1 // also of those that are revoked
 }
 
 // mute says whether some node waits until its forgotten votes are over.

@@ -116,7 +116,7 @@ func (p *proc) cut() {
 }
 
 func (p *proc) refold() {
-	p.board = p.board.Restart()
+	p.board, p.refolded = p.board.Restart(), true
 	page, _ := p.n.disk.Since(0, 1<<30)
 	for i := range page {
 		if err := p.board.Apply(&page[i].Record, nil); err != nil {

@@ -54,6 +54,8 @@ type node struct {
 	drift   float64
 	planned int // starts that are arranged
 
+	lost bool // its store, before this start
+
 	boots  int           // of the machine
 	booted time.Duration // when
 	slept  time.Duration // since then, which its other clock does not count

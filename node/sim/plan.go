@@ -107,6 +107,13 @@ var weights = []struct {
 
 // PlanOf draws the plan of a seed.
 func PlanOf(seed uint64) Plan {
+	p := stillPlanOf(seed)
+	p.contend()
+	return p
+}
+
+// stillPlanOf is the plan of a seed without elections and claims.
+func stillPlanOf(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0xA57E6))
 	p := Plan{
 		Seed: seed, Nodes: 3 + r.IntN(4), Length: time.Duration(20+r.IntN(60)) * time.Second,
@@ -138,7 +145,6 @@ func PlanOf(seed uint64) Plan {
 	for range 30 + r.IntN(90) {
 		p.Actions = append(p.Actions, p.draw(r, total))
 	}
-	p.contend()
 	return p
 }
 
@@ -156,36 +162,4 @@ func (p *Plan) draw(r *rand.Rand, total int) Action {
 		}
 	}
 	return a
-}
-
-// contend draws what concerns who is main and who holds what, by dice of its own: the rest of the plan does not change. A
-// part of these runs is long, and little else happens in them, so that leases run out.
-func (p *Plan) contend() {
-	r := rand.New(rand.NewPCG(p.Seed, 0x0FF1CE))
-	if p.Office = r.IntN(3) > 0; !p.Office {
-		return
-	}
-	p.Forces = r.IntN(4) == 0
-	if r.IntN(3) == 0 && p.Nodes < 7 {
-		p.Length += time.Duration(120+r.IntN(480)) * time.Second
-		p.Actions = p.Actions[:len(p.Actions)/4]
-	}
-	total := 0
-	for _, c := range contests {
-		total += c.weight
-	}
-	for range 10 + r.IntN(40) {
-		a := Action{At: time.Duration(r.Int64N(int64(p.Length))), A: r.IntN(64), B: r.IntN(64), N: r.IntN(1 << 16), For: time.Duration(r.Int64N(int64(30 * time.Second)))}
-		if n := r.IntN(total + 4); n < total {
-			for _, c := range contests {
-				if n -= c.weight; n < 0 {
-					a.Do = c.do
-					break
-				}
-			}
-		} else if a.Do = Take; !p.Forces {
-			continue
-		}
-		p.Actions = append(p.Actions, a)
-	}
 }

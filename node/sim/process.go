@@ -50,6 +50,7 @@ type proc struct {
 	dials     map[protocol.PeerID]bool
 	inside    bool
 	dirty     bool // members changed
+	refolded  bool // the hub may know names that lie beyond a cut, until the next start
 	presences uint64
 	pos       uint64
 	savedAt   uint64

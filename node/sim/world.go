@@ -33,6 +33,7 @@ type World struct {
 	mesh    meshKeys
 	calm    bool // nothing fails any more
 	mended  bool // all clocks are right
+	hasty   bool // the control: a new main believes that it knows all claims
 	ledger  ledger
 	contest contest
 	proven  map[provenRange]bool

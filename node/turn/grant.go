@@ -24,7 +24,7 @@ func (o *Office) settleGranter(graceful bool) {
 		known = append(known, claim.Claim{ID: c.ID, Agent: c.Agent, Home: c.Home, Session: c.Session, Scopes: c.Scopes, Why: c.Why, Term: c.Term})
 	}
 	var silent []protocol.PeerID
-	if raw, err := o.do.Stored(keyClaimsKnown); err != nil || !graceful && string(raw) != st.Term.String()+string(st.Term.Peer) {
+	if raw, err := o.do.Stored(KeyClaimsKnown); err != nil || !graceful && string(raw) != st.Term.String()+string(st.Term.Peer) {
 		silent = o.others()
 	}
 	o.granter = claim.NewGranter(st.Term, now, known, silent)
@@ -66,7 +66,7 @@ func (o *Office) lead(now protocol.Moment) {
 	}
 	if t := o.granter.Term(); len(silent) == 0 && o.known != t {
 		o.known = t
-		o.do.Value(keyClaimsKnown, []byte(t.String()+string(t.Peer)))
+		o.do.Value(KeyClaimsKnown, []byte(t.String()+string(t.Peer)))
 	}
 }
 
@@ -178,3 +178,6 @@ func claimOf(home protocol.PeerID, it meshwire.ClaimItem) claim.Claim {
 func itemOf(c claim.Claim) meshwire.ClaimItem {
 	return meshwire.ClaimItem{ID: c.ID, Agent: c.Agent, Session: c.Session, Scopes: c.Scopes, Why: c.Why, Term: c.Term}
 }
+
+// Knows says whether main here, in office, knows a claim, so that it will end.
+func (o *Office) Knows(id string) bool { return o.granter != nil && o.granter.Knows(id) }

@@ -10,10 +10,10 @@ import (
 	"github.com/aster-mesh/aster/roles/claim"
 )
 
-// keyClaims holds what agents here hold; keyClaimsKnown the term in which main here knows all that is held.
+// keyClaims holds what agents here hold; KeyClaimsKnown the term in which main here knows all that is held.
 const (
 	keyClaims      = "claims"
-	keyClaimsKnown = "claims-known"
+	KeyClaimsKnown = "claims-known"
 )
 
 // claimLook is how often leases and the processes that claims are bound to are looked at.

@@ -39,7 +39,8 @@ func Missed(now time.Time, store Mail, core *hub.Core, agent protocol.AgentID) (
 		return in, nil
 	}
 	var places []journal.Place
-	for _, name := range append([]protocol.AgentID{agent}, core.Formerly(agent)...) {
+	names := append([]protocol.AgentID{agent}, core.Formerly(agent)...)
+	for _, name := range names {
 		found, err := store.Addressed(name)
 		if err != nil {
 			return in, err
@@ -52,7 +53,7 @@ func Missed(now time.Time, store Mail, core *hub.Core, agent protocol.AgentID) (
 		if err != nil {
 			return in, fmt.Errorf("read mail of %s: %w", agent, err)
 		}
-		if !ok || dealtWith(core, &m, agent) || now.UnixMilli()-m.Wall >= protocol.MessageLife.Milliseconds() {
+		if !ok || dealtWith(core, &m, names) || now.UnixMilli()-m.Wall >= protocol.MessageLife.Milliseconds() {
 			continue
 		}
 		got := hub.Arrived{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, Env: &m.Envelope, At: time.UnixMilli(m.Wall)}
@@ -65,8 +66,9 @@ func Missed(now time.Time, store Mail, core *hub.Core, agent protocol.AgentID) (
 }
 
 // dealtWith says whether a message is over for an agent. That it was taken once does not end it: the inbox that had it is lost.
-func dealtWith(core *hub.Core, m *journal.Message, agent protocol.AgentID) bool {
+func dealtWith(core *hub.Core, m *journal.Message, names []protocol.AgentID) bool {
 	return m.Envelope.Room != "" || slices.ContainsFunc(m.Tiers, func(t journal.TierPut) bool {
-		return (t.Tier == protocol.Processed || t.Tier == protocol.Refused) && core.Now(t.Agent) == core.Now(agent)
+		return (t.Tier == protocol.Processed || t.Tier == protocol.Refused) &&
+			(core.Now(t.Agent) == core.Now(names[0]) || slices.ContainsFunc(names, func(n protocol.AgentID) bool { return protocol.FoldAgentID(n) == protocol.FoldAgentID(t.Agent) }))
 	})
 }

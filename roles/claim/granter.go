@@ -86,6 +86,9 @@ func (g *Granter) Acquire(now protocol.Moment, c Claim) (Claim, *protocol.Refusa
 		return c, no
 	}
 	c.Scopes = scopes.Texts()
+	if old := g.claims[c.ID]; old != nil && old.same(&c) && !old.lost && slices.Equal(old.Scopes, c.Scopes) && old.Term == g.term {
+		return old.Claim, nil // the question came twice
+	}
 	mine, again := 0, (*granted)(nil)
 	for _, id := range g.ids() {
 		old := g.claims[id]
@@ -209,6 +212,9 @@ func (g *Granter) Silent() []protocol.PeerID {
 	slices.Sort(out)
 	return out
 }
+
+// Knows says whether a claim is held as far as it knows, or may still be.
+func (g *Granter) Knows(id string) bool { return g.claims[id] != nil }
 
 // Term is the term that it grants in.
 func (g *Granter) Term() protocol.Term { return g.term }

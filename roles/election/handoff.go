@@ -29,7 +29,7 @@ func (c *Core) Handoff(now protocol.Moment, to protocol.PeerID, agent protocol.A
 		return protocol.Refuse(protocol.CodeNotAllowed, "%s has no vote yet", "try again in a few seconds", to.Short())
 	case slices.Contains(missing, to):
 		return protocol.Refuse(protocol.CodeNotAllowed, "the main node does not reach %s", "hand over when it is linked: aster peers", to.Short())
-	case len(electors)-len(missing) < majority(len(electors)):
+	case len(electors)-len(missing) < c.quorum():
 		return protocol.Refuse(protocol.CodeNotAllowed, "too few nodes are reachable to elect another main", "aster main show lists them")
 	}
 	c.office.handing = &handing{to, agent, now.Up + protocol.HandoffWait}

@@ -62,7 +62,18 @@ func (c *Core) adopt(v Voters) {
 	c.keep()
 }
 
-// electors are the voters but those whom a record has ended: they vote no more, so nobody waits for them.
+// quorum is how many votes elect. Whom a record has ended votes no more and counts all the same until the main has taken it
+// off the voters: a main that has not seen that record counts on it, and must not lose the office to fewer than a majority
+// of the set that both know. Of two voters the other follows a main that was ended.
+func (c *Core) quorum() int {
+	set := c.kept.Voters.Set
+	if len(set) == 2 && c.gone[c.term.Peer] && slices.Contains(set, c.term.Peer) {
+		return 1
+	}
+	return majority(len(set))
+}
+
+// electors are the voters but those whom a record has ended: they vote no more, so nobody asks them.
 func (c *Core) electors() []protocol.PeerID { return c.still(c.kept.Voters.Set) }
 
 func (c *Core) still(set []protocol.PeerID) []protocol.PeerID {

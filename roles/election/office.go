@@ -163,9 +163,11 @@ func (c *Core) lacking(set []protocol.PeerID, has func(*follower) bool) (out []p
 	return out
 }
 
-// few says that those of whom has does not hold are too few to elect anybody.
+// few says that those of whom has does not hold are too few to elect anybody. Whom a record has ended is one of them: who has
+// not seen that record takes its vote.
 func (c *Core) few(set []protocol.PeerID, has func(*follower) bool) bool {
-	return len(c.lacking(set, has)) < majority(len(c.still(set)))
+	ended := len(set) - len(c.still(set))
+	return len(c.lacking(set, has))+ended < majority(len(set))
 }
 
 // sure says whether this node is main and nobody else can be: fewer than a majority of the electors are free to vote. Until

@@ -83,7 +83,7 @@ func TestNeverTwoMainsAndAlwaysOneInTheEnd(t *testing.T) {
 func (w *world) mishap() {
 	n := len(w.nodes)
 	nd := w.nodes[w.rng.Intn(n)]
-	switch w.rng.Intn(14) {
+	switch w.rng.Intn(15) {
 	case 0, 1:
 		if !nd.down {
 			w.crash(nd)
@@ -131,12 +131,14 @@ func (w *world) mishap() {
 		}
 	case 13:
 		w.loses(nd)
+	case 14:
+		w.ends(nd, w.nodes[w.rng.Intn(n)])
 	}
 }
 
 // loses takes a node's store from it: what it has kept, and its copies of records, which come again from others.
 func (w *world) loses(nd *node) {
-	if w.lost || w.rng.Intn(4) > 0 {
+	if w.lost || w.ended != nil || w.rng.Intn(4) > 0 {
 		return // the records must be somewhere
 	}
 	w.lost = true
@@ -149,6 +151,18 @@ func (w *world) loses(nd *node) {
 	if w.rng.Intn(2) == 0 {
 		w.boot(nd)
 	}
+}
+
+// ends has one node revoke another, which the others hear of later.
+func (w *world) ends(by, nd *node) {
+	if w.ended != nil || w.lost || by == nd || by.down || by.asleep || len(by.core.kept.Voters.Set) < 3 {
+		return
+	}
+	w.logf("%s revokes %s", by.peer, nd.peer)
+	w.ended = nd
+	by.gone[nd.id] = true
+	w.membership(by)
+	w.flush(by)
 }
 
 func (w *world) heal() {

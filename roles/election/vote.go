@@ -57,13 +57,13 @@ func (c *Core) send(to protocol.PeerID, m Message) {
 
 // count ends a round that has its majority.
 func (c *Core) count(now protocol.Moment, dice uint64) {
-	electors, yes := c.electors(), 0
-	for _, p := range electors {
+	yes := 0
+	for _, p := range c.electors() {
 		if c.run.yes[p] {
 			yes++
 		}
 	}
-	if yes < majority(len(electors)) {
+	if yes < c.quorum() {
 		return
 	}
 	if c.run.pre {

@@ -28,6 +28,7 @@ type world struct {
 	loss   float64
 	slow   time.Duration // most that a message takes
 	forced bool
+	ended  *node                      // by a record that not all have seen yet
 	lost   bool                       // a node has lost its store
 	won    map[uint64]protocol.PeerID // elected, by number
 	trace  []string
@@ -237,7 +238,7 @@ func (w *world) check() {
 	}
 	var sure *node
 	for _, nd := range w.nodes {
-		if nd.core == nil || nd.down || nd.asleep || !nd.core.sure(w.moment(nd)) {
+		if nd == w.ended || nd.core == nil || nd.down || nd.asleep || !nd.core.sure(w.moment(nd)) {
 			continue
 		}
 		if sure != nil {
@@ -253,6 +254,11 @@ func (w *world) sync() {
 		for _, b := range w.nodes {
 			if a == b || a.down || b.down || a.asleep || b.asleep || w.cut[[2]int{a.id, b.id}] || w.cut[[2]int{b.id, a.id}] {
 				continue
+			}
+			if w.ended != nil && a.gone[w.ended.id] && !b.gone[w.ended.id] {
+				b.gone[w.ended.id] = true
+				w.membership(b)
+				w.flush(b)
 			}
 			if a.rev == b.rev {
 				continue
@@ -351,7 +357,7 @@ func (w *world) split(side func(int) bool) {
 func (w *world) main() *node {
 	var main *node
 	for _, nd := range w.nodes {
-		if !nd.down && !nd.asleep && nd.core.sure(w.moment(nd)) {
+		if nd != w.ended && !nd.down && !nd.asleep && nd.core.sure(w.moment(nd)) {
 			main = nd
 		}
 	}
@@ -359,7 +365,7 @@ func (w *world) main() *node {
 		return nil
 	}
 	for _, nd := range w.nodes {
-		if !nd.down && !nd.asleep && nd.core.term != main.core.term {
+		if nd != w.ended && !nd.down && !nd.asleep && nd.core.term != main.core.term {
 			return nil
 		}
 	}
