@@ -73,6 +73,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	}
 	if recs[0].Log.Peer == l.n.home.peer { // ours, and not here
 		l.n.older.Store(true)
+		l.ownBack = true
 		l.value(keyOlder, []byte{1})
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)

@@ -111,6 +111,10 @@ func (l *loop) settle() bool {
 
 // settleMissed takes what came for agents here before this node, whose store was lost, knew them again; true: some.
 func (l *loop) settleMissed() (some bool) {
+	if l.ownBack {
+		l.office.Regained()
+		l.ownBack, some = false, true
+	}
 	for _, agent := range l.regained {
 		in, err := turn.Missed(l.now, l.store, l.core, agent)
 		if err != nil {

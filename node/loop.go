@@ -42,6 +42,7 @@ type loop struct {
 	board *board.State
 	chain map[protocol.LogID]protocol.Hash // head of each log of this start
 
+	ownBack       bool                                 // records of this node's own came back in this turn
 	regained      []protocol.AgentID                   // agents of this node that it knows again: mail for them may be here
 	foreign       []journal.Entry                      // of this turn: records of other nodes, in order
 	belief        turn.Belief                          // of this turn: bindings that the board has not folded yet

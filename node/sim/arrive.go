@@ -64,7 +64,7 @@ func (p *proc) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		p.n.w.fail("nothing beyond a cut is taken", "node %d takes %s up to %d, its cut is %d", p.n.i, p.n.w.logName(log), last, p.roster().Bound(log))
 	}
 	if log.Peer == p.n.peer {
-		p.older = true
+		p.older, p.ownBack = true, true
 		p.value(keyOlder, []byte{1})
 	}
 	skip := int(offer.Take[0].Seq - recs[0].Seq)

@@ -102,7 +102,7 @@ func (w *World) promises() *broken {
 	for _, e := range w.ledger.order {
 		counts, spoken := false, false
 		for _, ref := range e.places {
-			if !w.counts(ref) {
+			if !w.counts(ref) || w.gone(ref) {
 				continue
 			}
 			if b := w.everywhere(e, ref); b != nil {
@@ -123,6 +123,12 @@ func (w *World) counts(ref hub.Ref) bool {
 	roster := w.inside()[0].p.roster()
 	_, ok := roster.Member(ref.Log.Peer)
 	return ok && ref.Seq <= roster.Bound(ref.Log)
+}
+
+// gone says whether the disk that held a place was replaced, and only revoked members have what it held.
+func (w *World) gone(ref hub.Ref) bool {
+	return w.Stats.Restores+w.Stats.Wipes > 0 &&
+		!slices.ContainsFunc(w.inside(), func(n *node) bool { return n.disk.record(ref.Log, ref.Seq) != nil })
 }
 
 func (w *World) everywhere(e *promised, ref hub.Ref) *broken {

@@ -17,6 +17,7 @@ import (
 type mutation struct {
 	what  string
 	edits []edit
+	runs  string // the test that must find it; empty: TestSeeds
 }
 
 type edit struct{ file, from, to string }
@@ -24,36 +25,49 @@ type edit struct{ file, from, to string }
 // mutations are mistakes that the simulation must find. Those in node/sim are mistakes of the shell, whose twin is there.
 var mutations = []mutation{
 	{"sent before the sync: consequences leave while the commit is still under way", []edit{
-		{"node/sim/process.go", "	p.n.reaches(atWrite)\n", "	p.n.reaches(atWrite)\n	for _, o := range rd.Out {\n		p.out(o)\n	}\n	rd.Out = nil\n"}}},
+		{"node/sim/process.go", "	p.n.reaches(atWrite)\n", "	p.n.reaches(atWrite)\n	for _, o := range rd.Out {\n		p.out(o)\n	}\n	rd.Out = nil\n"}}, ""},
 	{"receipt before the inbox: persisted is said of what is in no inbox", []edit{
-		{"node/hub/deliver.go", "	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})\n", ""}}},
+		{"node/hub/deliver.go", "	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})\n", ""}}, ""},
 	{"repeats forgotten at a restart: what the journal knows of an id is not asked", []edit{
-		{"node/hub/say.go", "	if seen != nil {\n		return *seen, true\n	}\n", ""}}},
+		{"node/hub/say.go", "	if seen != nil {\n		return *seen, true\n	}\n", ""}}, ""},
 	{"a log goes on after a restore: a start is called as the one before", []edit{
-		{"node/sim/boot.go", "protocol.Start{At: clock + 1, Rand: w.rng.Uint64()}", "protocol.Start{At: protocol.HLCAt(epoch), Rand: w.rng.Uint64()*0 + uint64(n.i)}"}}},
+		{"node/sim/boot.go", "protocol.Start{At: clock + 1, Rand: w.rng.Uint64()}", "protocol.Start{At: protocol.HLCAt(epoch), Rand: w.rng.Uint64()*0 + uint64(n.i)}"}}, ""},
 	{"a cut ignored: records beyond it are taken", []edit{
-		{"node/replica/replica.go", "	l.end = min(l.cut, l.fork)\n	l.author.sumOK = false\n}", "	l.author.sumOK = false\n}"}}},
+		{"node/replica/replica.go", "	l.end = min(l.cut, l.fork)\n	l.author.sumOK = false\n}", "	l.author.sumOK = false\n}"}}, ""},
 	{"a gap applied: a range is taken above what is missing", []edit{
-		{"node/replica/offer.go", "	case first > held+1:\n		return r.gap(now, peer, id, last)\n	default:\n		return r.take(now, peer, id, recs[held+1-first:], hashAt)", "	case first > held+1:\n		return r.take(now, peer, id, recs, hashAt)\n	default:\n		return r.take(now, peer, id, recs[held+1-first:], hashAt)"}}},
+		{"node/replica/offer.go", "	case first > held+1:\n		return r.gap(now, peer, id, last)\n	default:\n		return r.take(now, peer, id, recs[held+1-first:], hashAt)", "	case first > held+1:\n		return r.take(now, peer, id, recs, hashAt)\n	default:\n		return r.take(now, peer, id, recs[held+1-first:], hashAt)"}}, ""},
 	{"decided at arrival: rights are judged again where a message arrives", []edit{
-		{"node/hub/apply.go", "	if role.Inside() {\n		return nil\n	}\n", ""}}},
+		{"node/hub/apply.go", "	if role.Inside() {\n		return nil\n	}\n", ""}}, ""},
 	{"receipts by everybody: a node that is not the home speaks for the recipient", []edit{
-		{"node/hub/apply.go", "	a := c.takes(env.To)\n	if a == nil {\n		return\n	}\n", "	a := c.takes(env.To)\n	if a == nil {\n		c.receipts.add(protocol.Persisted, env.To, \"\", c.receiptScope(ref), ref)\n		return\n	}\n"}}},
+		{"node/hub/apply.go", "	a := c.takes(env.To)\n	if a == nil {\n		return\n	}\n", "	a := c.takes(env.To)\n	if a == nil {\n		c.receipts.add(protocol.Persisted, env.To, \"\", c.receiptScope(ref), ref)\n		return\n	}\n"}}, ""},
 	{"replicated before the peer's sync: what was taken is stated at once", []edit{
 		{"node/replica/ready.go", "Mark{Log: l.id, Seq: l.limit()}", "Mark{Log: l.id, Seq: min(l.takenSeq, l.end)}"},
 		{"node/replica/offer.go", "		k.takenAt = now\n", "		k.takenAt = now\n		k.confirm(l)\n"},
-		{"node/sim/process.go", "	p.n.reaches(atWrite)\n", "	p.replicate()\n	p.n.reaches(atWrite)\n"}}},
+		{"node/sim/process.go", "	p.n.reaches(atWrite)\n", "	p.replicate()\n	p.n.reaches(atWrite)\n"}}, ""},
 	{"MaySee skipped: whatever a node holds it passes on", []edit{
-		{"node/replica/link.go", "	return k.inside || k.peer == id.Peer || r.see(k.peer, id.Scope)\n", "	return true\n"}}},
+		{"node/replica/link.go", "	return k.inside || k.peer == id.Peer || r.see(k.peer, id.Scope)\n", "	return true\n"}}, ""},
 	{"read is processed: a delivery counts as the agent's own word", []edit{
-		{"node/hub/deliver.go", "		if l.tries == 1 && !l.Given {\n", "		c.receipts.add(protocol.Processed, a.bind.Agent, \"\", c.receiptScope(ref), ref)\n		if l.tries == 1 && !l.Given {\n"}}},
+		{"node/hub/deliver.go", "		if l.tries == 1 && !l.Given {\n", "		c.receipts.add(protocol.Processed, a.bind.Agent, \"\", c.receiptScope(ref), ref)\n		if l.tries == 1 && !l.Given {\n"}}, ""},
 	{"acknowledgements not kept: an inbox begins anew with what was processed", []edit{
-		{"node/sim/boot.go", "p.n.disk.Inbox(agent, journal.InboxQuery{})", "p.n.disk.Inbox(agent, journal.InboxQuery{All: true})"}}},
+		{"node/sim/boot.go", "p.n.disk.Inbox(agent, journal.InboxQuery{})", "p.n.disk.Inbox(agent, journal.InboxQuery{All: true})"}}, ""},
 	{"comparison believes too much: a log that a peer does not name counts as held", []edit{
-		{"node/replica/compare.go", "	r.advance(now, k, h, m.Seq)\n	if h.has > m.Seq", "	r.advance(now, k, h, max(m.Seq, limit))\n	if h.has > m.Seq"}}},
+		{"node/replica/compare.go", "	r.advance(now, k, h, m.Seq)\n	if h.has > m.Seq", "	r.advance(now, k, h, max(m.Seq, limit))\n	if h.has > m.Seq"}}, ""},
 	{"a checkpoint of the future: the board's checkpoint claims one record more than it folded", []edit{
-		{"node/sim/process.go", "SaveCheckpoint(boardCheckpoint, p.pos, p.board.Encode())", "SaveCheckpoint(boardCheckpoint, p.pos+1, p.board.Encode())"}}},
+		{"node/sim/process.go", "SaveCheckpoint(boardCheckpoint, p.pos, p.board.Encode())", "SaveCheckpoint(boardCheckpoint, p.pos+1, p.board.Encode())"}}, ""},
+	{"a lease by one clock: a holder counts on the calendar alone", []edit{
+		{"protocol/moment.go", "	return max(up, wall)\n", "	return wall + 0*up\n"},
+		{"protocol/moment.go", "	if up < 0 || wall < up-clockSlack {\n		return Forever\n	}\n", ""}}, claimsTest},
+	{"a term's cut ignored: what a former main decided beyond it counts", []edit{
+		{"board/claim.go", "	ok := at.seq <= s.roster.DecisionBound(t, at.log)\n", "	ok := true\n"}}, claimsTest},
+	{"a new main without waiting: it grants what a silent member may hold", []edit{
+		{"roles/claim/granter.go", "	if len(g.silent) == 0 {\n		return 0\n	}\n	return max(", "	return 0 * max("}}, claimsTest},
+	{"a vote forgotten with its store: who lost it votes at once", []edit{
+		{"roles/election/kept.go", "	return max(protocol.VoterAbsence-now", "	return 0 * max(protocol.VoterAbsence-now"}}, ""},
+	{"a revoked voter forgotten: fewer than a majority of the voters elect", []edit{
+		{"roles/election/kept.go", "	return majority(len(set))\n", "	return majority(len(c.still(set)))\n"}}, ""},
 }
+
+const claimsTest = "TestNothingIsHeldTwice"
 
 const (
 	mutationSeeds = 500
@@ -78,7 +92,7 @@ func TestMutations(t *testing.T) {
 	for i, m := range mutations {
 		undo := plant(t, copied, m)
 		begun := time.Now()
-		seed, rule := caught(t, copied)
+		seed, rule := caught(t, copied, m.runs)
 		undo()
 		if seed == "" {
 			t.Errorf("not caught by %d seeds: %s", mutationSeeds, m.what)
@@ -166,9 +180,12 @@ func plant(t *testing.T, root string, m mutation) (undo func()) {
 }
 
 // caught runs the seeds and says which one found it.
-func caught(t *testing.T, root string) (seed, rule string) {
+func caught(t *testing.T, root, runs string) (seed, rule string) {
 	t.Helper()
-	cmd := exec.Command("go", "test", "./node/sim", "-run", "^TestSeeds$", "-count=1", "-args", "-seeds", fmt.Sprint(mutationSeeds), "-brief")
+	if runs == "" {
+		runs = "TestSeeds"
+	}
+	cmd := exec.Command("go", "test", "./node/sim", "-run", "^"+runs+"$", "-count=1", "-args", "-seeds", fmt.Sprint(mutationSeeds), "-brief")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "ASTER_MUTATIONS=", "GOFLAGS=-vet=off")
 	out, err := cmd.CombinedOutput()

@@ -50,6 +50,7 @@ type proc struct {
 	dials     map[protocol.PeerID]bool
 	inside    bool
 	dirty     bool // members changed
+	ownBack   bool // records of this node's own came back in this turn
 	refolded  bool // the hub may know names that lie beyond a cut, until the next start
 	presences uint64
 	pos       uint64
@@ -267,6 +268,11 @@ func (p *proc) finished(rd hub.Ready) {
 
 // settleMissed is loop.settleMissed.
 func (p *proc) settleMissed() (some bool) {
+	if p.ownBack && p.office != nil {
+		p.office.Regained()
+		some = true
+	}
+	p.ownBack = false
 	for _, agent := range p.regained {
 		in, err := turn.Missed(p.now, p.n.disk, p.core, agent)
 		if err != nil {

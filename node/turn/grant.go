@@ -24,12 +24,22 @@ func (o *Office) settleGranter(graceful bool) {
 		known = append(known, claim.Claim{ID: c.ID, Agent: c.Agent, Home: c.Home, Session: c.Session, Scopes: c.Scopes, Why: c.Why, Term: c.Term})
 	}
 	var silent []protocol.PeerID
-	if raw, err := o.do.Stored(KeyClaimsKnown); err != nil || !graceful && string(raw) != st.Term.String()+string(st.Term.Peer) {
+	if raw, err := o.do.Stored(KeyClaimsKnown); err != nil || o.doubt || !graceful && string(raw) != st.Term.String()+string(st.Term.Peer) {
 		silent = o.others()
 	}
-	o.granter = claim.NewGranter(st.Term, now, known, silent)
+	o.granter, o.doubt = claim.NewGranter(st.Term, now, known, silent), false
 	o.tellOwn(now)
 	o.look = o.do.Now()
+}
+
+// Regained says that records of this node's own came back to it and are on the board: if it is main, it begins anew with
+// what they say that it granted, and asks everybody.
+func (o *Office) Regained() {
+	if o.core == nil {
+		return
+	}
+	o.granter, o.doubt, o.known, o.fresh = nil, true, protocol.Term{}, true
+	o.do.Value(KeyClaimsKnown, nil)
 }
 
 // others are the members inside but this node, also those whose certificates have ended: they may still hold something.

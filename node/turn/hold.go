@@ -25,6 +25,7 @@ type claims struct {
 	holder  *claim.Holder
 	look    time.Time     // of the next look
 	known   protocol.Term // in which nobody is silent any more
+	doubt   bool          // this node does not know all that it granted itself
 }
 
 // restoreHolder reads what agents here hold: leases go on over a restart.
