@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -88,7 +89,9 @@ func (n *Node) retain(ctx context.Context, now time.Time, rules retain.Rules, sh
 			return err
 		}
 	}
-	err = p.judge(ctx)
+	if err = p.judge(ctx); err == nil {
+		err = p.failed
+	}
 	n.retention.note(now, p)
 	if p.left > 0 {
 		n.log.Info("content that is over left the disk", "contents", p.left, "bytes", p.bytes, "pressed", rules.Pressed)
@@ -110,6 +113,8 @@ type retainPass struct {
 	held  map[retain.Held]*api.Held
 	left  int
 	bytes int64
+
+	failed error // the first
 }
 
 type retainAsk struct {
@@ -163,10 +168,12 @@ func (p *retainPass) judge(ctx context.Context) error {
 			continue
 		}
 		gone, err := p.n.store.LetGo(a.SHA256, p.before)
-		if err != nil {
+		switch {
+		case errors.Is(err, journal.ErrClosed):
 			return err
-		}
-		if gone {
+		case err != nil && p.failed == nil:
+			p.failed = err // of one alone: the others go
+		case gone:
 			p.left, p.bytes = p.left+1, p.bytes+a.Bytes
 		}
 	}
