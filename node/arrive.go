@@ -38,7 +38,7 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 		return n.loop.post(n.ctx, func() { n.loop.overQuota(author) })
 	}
 	take := func() error {
-		return n.loop.post(n.ctx, func() { n.loop.arrived(from, recs, envs) })
+		return n.lanes.lane(from).post(n.ctx, n.loop, func() { n.loop.arrived(from, recs, envs) })
 	}
 	return n.blobs.before(from, blobs, take)
 }

@@ -289,6 +289,7 @@ func (l *loop) refused(o hub.Refused) {
 	if s == nil {
 		return
 	}
+	defer l.offended(s)
 	if o.Env.To != "" {
 		msg := o.Env.ID
 		s.conn.Send(l.enc.RelayUnreachable(l.now, o.Env.From, asterism.Unreachable{

@@ -120,7 +120,7 @@ func (n *Node) onFrame(from protocol.PeerID, raw []byte) error {
 	case meshwire.Unknown:
 		return nil
 	}
-	return n.loop.post(n.ctx, func() { n.loop.frame(from, f) })
+	return n.lanes.lane(from).post(n.ctx, n.loop, func() { n.loop.frame(from, f) })
 }
 
 // frame takes a decoded frame of a linked peer.

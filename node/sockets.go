@@ -46,6 +46,9 @@ type socket struct {
 	as     *hub.Attach // once it is an agent
 	proxy  bool        // that agent speaks through a plugin
 
+	refusals refusals
+	lane     lane // not the loop's: see lanes
+
 	undecided bool             // it may be a board or an agent that has not said HELLO yet
 	held      []*link.Prepared // what a board would have been shown meanwhile
 	heldBytes int              // of all that was ever held
@@ -84,7 +87,7 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 			return
 		}
 	}
-	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, from: remoteOf(r), known: func() {}}
+	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, from: remoteOf(r), known: func() {}, lane: make(lane, clientLane)}
 	s.until, _ = r.Context().Deadline() // of a browser's session
 	if opening.Board && r.URL.Query().Get("token") == "" {
 		s.while = who.While
@@ -204,7 +207,7 @@ func (s *socket) do(o asterism.Outcome) {
 	if len(o.Say) == 0 && o.Close == 0 {
 		return
 	}
-	_ = s.n.loop.post(s.n.ctx, func() { s.n.loop.say(s, o, asterism.History{}) })
+	s.post(func() { s.n.loop.say(s, o, asterism.History{}) })
 }
 
 // message takes one frame. It runs in the read loop.
@@ -283,7 +286,7 @@ func (s *socket) live(f *asterism.Frame) {
 		return
 	}
 	l := s.n.loop
-	_ = l.post(s.n.ctx, func() {
+	s.post(func() {
 		if s.gone {
 			return
 		}
@@ -316,7 +319,7 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 		return
 	}
 	l := s.n.loop
-	_ = l.post(s.n.ctx, func() {
+	s.post(func() {
 		if s.gone {
 			return
 		}
@@ -348,7 +351,7 @@ func (s *socket) acked(f *asterism.Frame, sender asterism.Sender) {
 		return
 	}
 	l := s.n.loop
-	_ = l.post(s.n.ctx, func() {
+	s.post(func() {
 		if s.gone {
 			return
 		}
@@ -388,6 +391,7 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 			s.conn.Send(l.enc.ConnectionRejected(l.now, say.Rejection))
 		case asterism.SayRefused:
 			s.conn.Send(l.enc.Refused(l.now, s.holder(), say.MsgID, say.Refusal))
+			l.offended(s)
 		}
 	}
 	if o.Close != 0 {

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"sync"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// How much of what one client, or one peer, has said may wait for the loop at once. The loop takes everything in the order in
+// which it came; without a share for each a flood of one would stand before every word of the others. A client's share
+// is half of what one turn takes; a peer's frame may hold as many records by itself.
+const (
+	clientLane = protocol.CommitRecordsMax / 4
+	peerLane   = 8
+)
+
+// lane lets so many jobs of one source wait for the loop; the next one waits in the source's own read loop, and so its
+// peer is slowed down and nobody else.
+type lane chan struct{}
+
+// post waits for room, then for the loop. The loop's own goroutine must not call it.
+func (ln lane) post(ctx context.Context, l *loop, job func()) error {
+	select {
+	case ln <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.n.done:
+		return errStopping
+	}
+	err := l.post(ctx, func() {
+		<-ln
+		job()
+	})
+	if err != nil {
+		<-ln
+	}
+	return err
+}
+
+// lanes are those of peers. The zero value is ready. Safe for concurrent use.
+type lanes struct {
+	mu sync.Mutex
+	of map[protocol.PeerID]lane
+}
+
+func (s *lanes) lane(p protocol.PeerID) lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[protocol.PeerID]lane{}
+	}
+	ln := s.of[p]
+	if ln == nil {
+		ln = make(lane, peerLane)
+		s.of[p] = ln
+	}
+	return ln
+}
+
+// post posts a job of the read loop's.
+func (s *socket) post(job func()) { _ = s.lane.post(s.n.ctx, s.n.loop, job) }
