@@ -263,7 +263,7 @@ func (l *loop) agents() []api.Agent {
 func (n *Node) agent(k *hub.Known) api.Agent {
 	a := api.Agent{
 		ID: k.Agent, Name: k.Name, Role: k.Role, Home: k.Home, Node: n.nameOf(k.Home), Here: k.Here, State: k.State,
-		Wakes: k.Wakes, Unread: k.Unread, Doing: k.Doing, Attached: k.Attached,
+		Wakes: k.Wakes, Unread: k.Unread, UnreadBytes: k.Bytes, Doing: k.Doing, Attached: k.Attached,
 	}
 	if !k.Since.IsZero() {
 		a.Since = k.Since.UnixMilli()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -91,6 +92,18 @@ func (a *app) listAgents(cmd *cobra.Command, hereOnly bool) error {
 	return nil
 }
 
+// unreadText says how much waits; in bytes, too, when that nears the limit.
+func unreadText(g api.Agent) string {
+	text := strconv.Itoa(g.Unread)
+	if g.UnreadBytes > protocol.InboxBytesMax/16 {
+		text += fmt.Sprintf(" (%d of %d MB)", g.UnreadBytes>>20, protocol.InboxBytesMax>>20)
+	}
+	if g.Unread >= protocol.InboxItemsMax {
+		text += " full"
+	}
+	return text
+}
+
 // agentRows leaves the node out while all agents are here.
 func agentRows(agents []api.Agent, withNode bool) [][]string {
 	head := []string{"AGENT", "ROLE", "STATE", "WAKES BY", "UNREAD"}
@@ -99,7 +112,7 @@ func agentRows(agents []api.Agent, withNode bool) [][]string {
 	}
 	rows := [][]string{head}
 	for _, g := range agents {
-		row := []string{clean(string(g.ID)), string(g.Role), stateText(g), dash(clean(g.Wakes)), strconv.Itoa(g.Unread)}
+		row := []string{clean(string(g.ID)), string(g.Role), stateText(g), dash(clean(g.Wakes)), unreadText(g)}
 		if withNode {
 			row = append(row, clean(g.Node))
 		}

@@ -107,7 +107,7 @@ func (a *app) background(ctx context.Context, cfg node.Config) error {
 	}
 	file := newLogFile(a.home)
 	defer file.Close()
-	cfg.Log = slog.New(logHandler(file, slog.LevelInfo))
+	cfg.Log = slog.New(newPacedLog(logHandler(file, slog.LevelInfo)))
 	ready := false
 	err := a.serve(ctx, cfg, func(r api.Ready) error {
 		ready = true

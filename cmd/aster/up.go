@@ -193,7 +193,7 @@ func (a *app) serve(ctx context.Context, cfg node.Config, ready func(api.Ready) 
 func (a *app) foreground(ctx context.Context, cfg node.Config, announce func(api.Ready) error) error {
 	file := newLogFile(a.home)
 	defer file.Close()
-	cfg.Log = slog.New(slog.NewMultiHandler(logHandler(file, slog.LevelInfo), logHandler(a.stderr, slog.LevelWarn)))
+	cfg.Log = slog.New(newPacedLog(slog.NewMultiHandler(logHandler(file, slog.LevelInfo), logHandler(a.stderr, slog.LevelWarn))))
 	err := a.serve(ctx, cfg, announce)
 	var other *node.RunningError
 	if errors.As(err, &other) { // it was starting when we asked

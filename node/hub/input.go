@@ -138,6 +138,7 @@ type Presence struct {
 	Wakes    string
 	Doing    string
 	Unread   int
+	Bytes    int // of these; of agents here alone
 	Attached []string
 }
 

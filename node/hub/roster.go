@@ -65,7 +65,7 @@ func (c *Core) known(a *agent) Known {
 		return k
 	}
 	if k.Here {
-		k.Unread = a.box.unread()
+		k.Unread, k.Bytes = a.box.unread(), a.box.bytes
 		for _, id := range a.conns {
 			k.Attached = append(k.Attached, c.conns[id].client)
 		}

@@ -165,11 +165,13 @@ type Agent struct {
 	State protocol.AgentState `json:"state"`
 	Since int64               `json:"since,omitempty"` // of the state, ms; 0 unknown
 	// AsOf says that its home is not linked: State is the last that was heard of it, and held then, ms.
-	AsOf     int64    `json:"asOf,omitempty"`
-	Wakes    string   `json:"wakes,omitempty"` // how it is woken, in words
-	Unread   int      `json:"unread"`
-	Doing    string   `json:"doing,omitempty"`
-	Attached []string `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
+	AsOf   int64  `json:"asOf,omitempty"`
+	Wakes  string `json:"wakes,omitempty"` // how it is woken, in words
+	Unread int    `json:"unread"`
+	// UnreadBytes is what these take of the inbox, of agents here alone.
+	UnreadBytes int      `json:"unreadBytes,omitempty"`
+	Doing       string   `json:"doing,omitempty"`
+	Attached    []string `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
 }
 
 // SendRequest is POST /send. From empty: DESIGN 8's rule chooses, or the person when FromBoard.
