@@ -79,6 +79,7 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":            {"cmd/aster"},
 	"golang.org/x/term":                 {"cmd/aster"},
 	"github.com/yuin/goldmark":          {"board/web"},
+	"rsc.io/qr":                         {"board/web"},
 }
 
 var importRules = []rule{

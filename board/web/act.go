@@ -42,14 +42,26 @@ func (s *Server) cancelTask(w http.ResponseWriter, r *http.Request, _ Standing) 
 	s.answer(w, r, got, err)
 }
 
-func (s *Server) invite(w http.ResponseWriter, r *http.Request, _ Standing) {
+func (s *Server) invite(w http.ResponseWriter, r *http.Request, who Standing) {
 	var req api.InviteRequest
 	if err := readJSON(w, r, &req); err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	got, err := s.backend.Invite(r.Context(), req)
-	s.answer(w, r, got, err)
+	if err != nil || who != Operator {
+		s.answer(w, r, got, err)
+		return
+	}
+	command := "aster up --detach --join " + got.Token
+	s.answer(w, r, invited{got, command, squares(command)}, nil)
+}
+
+// invited is an invite for who looks at a page: with the command that uses it, and that as a QR code.
+type invited struct {
+	api.InviteResult
+	Command string   `json:"command"`
+	Squares []string `json:"squares,omitempty"`
 }
 
 func (s *Server) renewMember(w http.ResponseWriter, r *http.Request, _ Standing) {

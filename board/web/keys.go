@@ -11,14 +11,24 @@ func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, _ Standing) {
 	s.answer(w, r, map[string]any{"keys": list(got)}, err)
 }
 
-func (s *Server) issueKey(w http.ResponseWriter, r *http.Request, _ Standing) {
+func (s *Server) issueKey(w http.ResponseWriter, r *http.Request, who Standing) {
 	var req api.KeyRequest
 	if err := readJSON(w, r, &req); err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	got, err := s.backend.IssueKey(r.Context(), req)
-	s.answer(w, r, got, err)
+	if err != nil || who != Operator || got.Page == "" {
+		s.answer(w, r, got, err)
+		return
+	}
+	s.answer(w, r, issued{got, squares(got.Page)}, nil)
+}
+
+// issued is a key for who looks at a page: with its address as a QR code.
+type issued struct {
+	api.KeyIssued
+	Squares []string `json:"squares,omitempty"`
 }
 
 func (s *Server) renewKey(w http.ResponseWriter, r *http.Request, _ Standing) {

@@ -7,6 +7,7 @@ import { show } from "./route.js";
 import * as notify from "./notify.js";
 import { newMsgID } from "./ids.js";
 import { toast } from "./toast.js";
+import "./qr.js";
 import { t } from "./strings.js";
 
 const invited = ["local", "upstream", "collab", "peer"];
@@ -101,8 +102,7 @@ class Settings extends HTMLElement {
   }
 
   showToken(got) {
-    const command = "aster up --detach --join " + got.token;
-    this.invites.shown.replaceChildren(...secret(t("invite_once"), command, got.loopback ? t("invite_loopback") : ""));
+    this.invites.shown.replaceChildren(...secret(t("invite_once"), got.command, got.loopback ? t("invite_loopback") : "", got.squares));
   }
 
   inviteRow(x) {
@@ -123,7 +123,7 @@ class Settings extends HTMLElement {
       e.preventDefault();
       this.does(this.keys, async () => {
         const got = await post("keys", { kind: kind.value, label: label.value.trim(), ttlMillis: Number(life.value) });
-        this.keys.shown.replaceChildren(...(got.secret ? secret(t("key_once"), got.page, "") : secret(t("key_in_file"), got.file, "")));
+        this.keys.shown.replaceChildren(...(got.secret ? secret(t("key_once"), got.page, "", got.squares) : secret(t("key_in_file"), got.file, "")));
         label.value = "";
         return t("key_made", { kind: kind.value, label: got.key?.label ?? "" });
       });
@@ -208,8 +208,9 @@ class Settings extends HTMLElement {
 customElements.define("as-settings", Settings);
 
 // secret is shown once: with a button that copies it, where a browser can.
-function secret(words, what, more) {
+function secret(words, what, more, squares = null) {
   const said = el("span", { class: "said", role: "status" });
   return [el("p", {}, words, more ? " " + more : ""), el("p", { class: "command" }, el("code", {}, what),
-    navigator.clipboard ? pressed(t("copy"), async () => { await navigator.clipboard.writeText(what); text(said, t("copied")); }) : "", said)];
+    navigator.clipboard ? pressed(t("copy"), async () => { await navigator.clipboard.writeText(what); text(said, t("copied")); }) : "",
+    squares ? pressed(t("show_qr"), () => /** @type {any} */ (document.querySelector("as-qr")).show(squares, words)) : "", said)];
 }
