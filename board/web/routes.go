@@ -55,6 +55,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/messages", who: signedIn, handle: s.messages},
 		{method: "GET", path: v1 + "/messages/{id}", who: signedIn, handle: s.message},
 		{method: "GET", path: v1 + "/messages/{id}/thread", who: signedIn, handle: s.thread},
+		{method: "GET", path: v1 + "/messages/{id}/export", who: signedIn, handle: s.export},
 		{method: "GET", path: v1 + "/messages/{id}/proof", who: signedIn, handle: s.proof},
 		{method: "GET", path: v1 + "/find", who: signedIn, handle: s.find},
 		{method: "GET", path: v1 + "/moment", who: signedIn, handle: s.moment},

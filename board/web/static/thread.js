@@ -64,9 +64,12 @@ export function messageBody(m, store, now, panel) {
 
 // threadNodes lists a thread, oldest first; the message that is open is marked.
 export function threadNodes(thread, id, store, now) {
+  const file = (as) => "/api/v1/messages/" + encodeURIComponent(id) + "/export?as=" + as + (store.past ? "&until=" + store.past : "");
+  const save = (as, key) => el("a", { class: "button", href: file(as), download: "", "data-act": "save-" + as }, t(key));
   return [el("h3", {}, t("thread"), " ", el("span", { class: "count" }, count(thread.messages.length) + (thread.cut ? "+" : ""))),
     el("ol", { class: "thread" }, ...thread.messages.map((m) => el("li", { "aria-current": m.envelope.id === id ? "true" : null },
       el("button", { type: "button", class: "thread-row", "data-act": "m" + m.pos, on: { click: () => go("m", m.envelope.id) } },
         el("span", { class: "pair" }, senderOf(m), el("span", { class: "arrow" }, "→"), targetOf(m), el("span", { class: "spacer" }), timeNode(m.at, now, m.doubt)),
-        foreign(m.envelope.intent, { class: "intent" }), " ", foreign(m.text, { class: "text" })))))];
+        foreign(m.envelope.intent, { class: "intent" }), " ", foreign(m.text, { class: "text" }))))),
+    el("p", { class: "acts" }, save("md", "save_md"), save("jsonl", "save_jsonl"))];
 }
