@@ -87,13 +87,31 @@ func (e *Envelope) Content() Digest {
 	value := e.Value
 	if e.ValueBlob != nil {
 		value = json.RawMessage(e.ValueBlob.SHA256)
-	} else {
+	} else if !dense(value) {
 		var flat bytes.Buffer
 		if json.Compact(&flat, value) == nil {
 			value = flat.Bytes()
 		}
 	}
 	return digest([]byte(e.Intent), []byte(e.To), []byte(e.Room), value)
+}
+
+// dense says that json.Compact would change nothing: no space stands outside the texts. Most values come so.
+func dense(value []byte) bool {
+	within := false
+	for i := 0; i < len(value); i++ {
+		switch value[i] {
+		case '"':
+			within = !within
+		case '\\':
+			i++ // within a text, or no JSON at all
+		case ' ', '\t', '\r', '\n':
+			if !within {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func digest(parts ...[]byte) Digest {
