@@ -27,6 +27,8 @@ type Peer struct {
 
 const (
 	backoffMin   = 500 * time.Millisecond
+	backoffSoon  = 5 * time.Second // at most, for a peer that is missing for less than soonFor: it is linked within 10 s of a split's end
+	soonFor      = 5 * time.Minute
 	backoffMax   = 30 * time.Second
 	refusedRetry = 5 * time.Minute  // of a peer that refuses for good
 	steadyAfter  = 10 * time.Second // a link that lived so long is redialled at once
@@ -114,7 +116,7 @@ func (m *Mesh) keep(ctx context.Context, to protocol.PeerID, k *keeper) {
 		// Its own dial would win over ours: give it the time.
 		wait(ctx, yieldTime, k.kick)
 	}
-	backoff, refused := backoffMin, false
+	backoff, refused, lost := backoffMin, false, time.Now()
 	for ctx.Err() == nil {
 		if l := m.link(to); l != nil {
 			refused = false
@@ -123,6 +125,7 @@ func (m *Mesh) keep(ctx context.Context, to protocol.PeerID, k *keeper) {
 			case <-ctx.Done():
 				return
 			}
+			lost = time.Now()
 			if time.Since(l.since) >= steadyAfter {
 				backoff = backoffMin
 				wait(ctx, jitter(100*time.Millisecond), k.kick)
@@ -158,9 +161,17 @@ func (m *Mesh) keep(ctx context.Context, to protocol.PeerID, k *keeper) {
 		if wait(ctx, jitter(backoff), k.kick) {
 			backoff = backoffMin
 		} else {
-			backoff = min(2*backoff, backoffMax)
+			backoff = nextBackoff(backoff, time.Since(lost))
 		}
 	}
+}
+
+// nextBackoff is the pause after one of backoff, to a peer that is missing for so long.
+func nextBackoff(backoff, missing time.Duration) time.Duration {
+	if missing < soonFor {
+		return min(2*backoff, backoffSoon)
+	}
+	return min(2*backoff, backoffMax)
 }
 
 // wait returns true if it was cut short by a kick.

@@ -25,3 +25,21 @@ func TestAStoppedProcessIsNoticed(t *testing.T) {
 		}
 	})
 }
+
+// A split of minutes is over within 10 s of its end: pauses stay short until then. A peer that is away is dialled seldom.
+func TestPausesStayShortForMinutes(t *testing.T) {
+	backoff, missing := backoffMin, time.Duration(0)
+	for missing < soonFor {
+		missing += backoff
+		if backoff > 5*time.Second {
+			t.Fatalf("a pause of %s after %s", backoff, missing)
+		}
+		backoff = nextBackoff(backoff, missing)
+	}
+	for range 10 {
+		backoff = nextBackoff(backoff, soonFor)
+	}
+	if backoff != backoffMax {
+		t.Errorf("a peer that is away is dialled every %s", backoff)
+	}
+}

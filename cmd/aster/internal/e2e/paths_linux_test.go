@@ -225,3 +225,42 @@ func TestIPv6Alone(t *testing.T) {
 	two.up(one.invite(), "--mesh", "/ip6/::1/tcp/0")
 	one.linked(1)
 }
+
+// TestALongSplitIsOverWithinTenSeconds: two of five are apart for a minute, without multicast to find each other by.
+func TestALongSplitIsOverWithinTenSeconds(t *testing.T) {
+	if !long {
+		t.Skip("a split of a minute is for the long run; how long pauses become is tested in node/mesh")
+	}
+	l := newLab(t, 5)
+	n := onLab(t, l)
+	h := l.hosts
+	const announcements = "udp dport 5353"
+	for i := range h {
+		rules := []string{announcements}
+		for k := range h {
+			if (i < 2) != (k < 2) {
+				rules = append(rules, from(h[k])...)
+			}
+		}
+		must(t, h[i].filter(rules...))
+	}
+	began := time.Now()
+	for i := 0; time.Since(began) < time.Minute; i++ {
+		n[0].sendBy("w0", "w4", fmt.Sprintf("there %d", i))
+		n[4].sendBy("w4", "w0", fmt.Sprintf("back %d", i))
+		instant(500 * time.Millisecond)
+	}
+	for i := range h {
+		must(t, h[i].filter(announcements))
+	}
+	healed := time.Now()
+	sameEverywhere(t, n)
+	for _, x := range n {
+		x.linked(len(n) - 1)
+	}
+	took := time.Since(healed)
+	t.Logf("linked and the same everywhere %s after a split of a minute", took.Round(time.Millisecond))
+	if took > promised(10*time.Second) {
+		t.Errorf("it took %s, want at most 10 s", took)
+	}
+}
