@@ -52,6 +52,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 		l.log.Warn("records refused", "peer", from, "log", recs[0].Log.String(), "code", r.Code)
 		return
 	}
+	l.mend(recs, envs)
 	if log := recs[0].Log; log.Peer == l.n.home.peer && l.n.startID.Compare(log.Start) < 0 {
 		l.fence(log.Start)
 	}

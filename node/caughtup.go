@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/protocol"
 )
 
 // A home that was put back knows nothing of what its node did since it was exported: what it acknowledged, and which tasks
@@ -40,8 +41,17 @@ func (n *Node) catchUp(ctx context.Context, gate chan struct{}) error {
 	defer func() { <-ctx.Done() }()
 	defer close(gate)
 	im := n.putBack()
-	if im == nil || n.fenced.Load() != nil {
+	if n.fenced.Load() != nil || im == nil && n.store.Recovery().Reason == "" {
 		return nil
+	}
+	if im == nil || im.Repaired {
+		defer n.fetchDamaged(ctx)
+	}
+	if im == nil { // the store was damaged, and this start has rebuilt it
+		im = &imported{Exported: n.began.UnixMilli(), Repaired: true}
+		if err := writeFile(n.home.path(importedFile), im); err != nil {
+			n.log.Warn("that something may be missing was not written down", "err", err)
+		}
 	}
 	n.log.Info("this home was imported: mail waits until another node has given back what was done since", "part", "home", "exported", im.Exported)
 	limit := time.NewTimer(n.cfg.askTime)
@@ -54,14 +64,20 @@ func (n *Node) catchUp(ctx context.Context, gate chan struct{}) error {
 			return nil
 		}
 		if done {
+			n.fillInboxes(ctx)
 			return removeIfThere(n.home.path(importedFile))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-limit.C:
-			n.warnings.set("imported", "no other node of the inside answered within "+n.cfg.askTime.String()+": what this node dealt with after "+
-				time.UnixMilli(im.Exported).Format("2006-01-02 15:04:05")+", when its home was exported, may be given out once more. Start another member, and this one anew: aster up --replace")
+			n.fillInboxes(ctx)
+			what := "after " + time.UnixMilli(im.Exported).Format("2006-01-02 15:04:05") + ", when its home was exported,"
+			if im.Repaired {
+				what = "and its damaged store has lost"
+			}
+			n.warnings.set("imported", "no other node of the inside answered within "+n.cfg.askTime.String()+": what this node dealt with "+what+
+				" may be given out once more. Start another member, and this one anew: aster up --replace")
 			return nil
 		case <-tick.C:
 		}
@@ -96,6 +112,26 @@ func behind(gate <-chan struct{}, f func(context.Context) error) func(context.Co
 			return f(ctx)
 		case <-ctx.Done():
 			return nil
+		}
+	}
+}
+
+// fillInboxes takes up what agents here are owed of what came again.
+func (n *Node) fillInboxes(ctx context.Context) {
+	var names []protocol.AgentID
+	if err := n.loop.call(ctx, func() { names = n.loop.homeNames() }); err != nil {
+		return
+	}
+	for _, name := range names {
+		for after, more := uint64(0), true; more; {
+			var err error
+			if called := n.loop.call(ctx, func() { after, more, err = n.loop.takeOwed(name, after) }); called != nil {
+				return
+			}
+			if err != nil {
+				n.log.Error("what an agent is owed was not taken up", "agent", name, "err", err)
+				break
+			}
 		}
 	}
 }

@@ -26,6 +26,8 @@ const importedFile = "imported.json"
 type imported struct {
 	Exported int64 `json:"exported"` // ms since 1970
 	Imported int64 `json:"imported"`
+	// Repaired: it was no import; the store was damaged, and what it lost may be with others.
+	Repaired bool `json:"repaired,omitempty"`
 }
 
 const (
@@ -58,7 +60,7 @@ func Import(ctx context.Context, in io.Reader, dir string) (x api.Imported, err 
 	if err := checkUnpacked(beside, &x); err != nil {
 		return x, err
 	}
-	if err := writeFile(filepath.Join(beside, importedFile), imported{x.At, time.Now().UnixMilli()}); err != nil {
+	if err := writeFile(filepath.Join(beside, importedFile), imported{Exported: x.At, Imported: time.Now().UnixMilli()}); err != nil {
 		return x, err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -77,6 +77,7 @@ type loop struct {
 	endedState
 	keyState
 	officeState
+	mending
 	membersDirty bool
 	owed         bool      // something was stepped after this turn's commit
 	lookAt       time.Time // when certificates are looked at again
@@ -217,6 +218,7 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		l.office.Tick()
 		l.lookAtCertificates()
+		l.lookForDamage()
 		if err := l.finish(); err != nil {
 			return err
 		}
@@ -245,7 +247,7 @@ func (l *loop) drain() {
 // pause is how long the loop may sleep when nobody posts anything.
 func (l *loop) pause() time.Duration {
 	next := l.now.Add(time.Hour)
-	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.liveDue(), l.keysAt, l.office.Due()} {
+	for _, at := range []time.Time{l.core.Next(), l.rep.Next(), l.checkpointDue(), l.lookAt, l.mendAt, l.liveDue(), l.keysAt, l.office.Due()} {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}

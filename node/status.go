@@ -36,7 +36,7 @@ func (l *loop) status() api.Status {
 		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings()),
 	}
 	if why := n.store.Suspicion(); why != "" {
-		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): restart the node, it repairs itself from the others: aster down; aster up")
+		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
 	}
 	st.Copies, st.Retention = l.copies(), n.retentionNow()
 	st.Main = l.main()

@@ -30,6 +30,9 @@ type Backend interface {
 type Backups interface {
 	// CopyStore makes a copy of the store as of one moment in a folder of the home, which the caller removes.
 	CopyStore(ctx context.Context) (api.StoreCopy, error)
+	StoreHealth(ctx context.Context) (api.StoreHealth, error)
+	// RepairStore reads everything again, asks other nodes for what is damaged, and waits half a minute at most for it.
+	RepairStore(ctx context.Context) (api.StoreHealth, error)
 }
 
 // Watched is what machines ask that watch over the node. It answers whatever is broken.

@@ -10,10 +10,22 @@ import (
 func (s *Server) backupRows() []route {
 	return []route{
 		{method: "POST", path: api.Prefix + "/store/copy", who: ownerOnly, handle: s.copyStore},
+		{method: "GET", path: api.Prefix + "/store", who: ownerOnly, handle: s.storeHealth},
+		{method: "POST", path: api.Prefix + "/store/repair", who: ownerOnly, handle: s.repairStore},
 	}
 }
 
 func (s *Server) copyStore(w http.ResponseWriter, r *http.Request, _ Standing) {
 	c, err := s.backend.CopyStore(r.Context())
 	s.give(w, r, c, err)
+}
+
+func (s *Server) storeHealth(w http.ResponseWriter, r *http.Request, _ Standing) {
+	h, err := s.backend.StoreHealth(r.Context())
+	s.give(w, r, h, err)
+}
+
+func (s *Server) repairStore(w http.ResponseWriter, r *http.Request, _ Standing) {
+	h, err := s.backend.RepairStore(r.Context())
+	s.give(w, r, h, err)
 }

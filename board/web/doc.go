@@ -43,6 +43,7 @@
 //	GET  blobs/{sha256}                                              T    the same for a hash alone
 //	POST board-link                                                  T    {"url"}: opens the board once, within 10 minutes
 //	POST sign-out-all                                                T    ends every session, and what it holds open
+//	GET  store, POST store/repair                                    T    api.StoreHealth
 //	POST store/copy                                                  T    api.StoreCopy: a copy of the store in a folder of the home
 //	POST down                                                        T    202; the node stops after answering
 //

@@ -352,6 +352,13 @@ func (f *fake) TakeMain(context.Context) (api.TakeResult, error) {
 	return api.TakeResult{}, nil
 }
 
+func (f *fake) StoreHealth(context.Context) (api.StoreHealth, error) { return api.StoreHealth{}, nil }
+
+func (f *fake) RepairStore(context.Context) (api.StoreHealth, error) {
+	f.note("repair store")
+	return api.StoreHealth{}, nil
+}
+
 func (f *fake) CopyStore(context.Context) (api.StoreCopy, error) {
 	f.note("copy store")
 	return api.StoreCopy{Dir: "/home/export-1"}, nil

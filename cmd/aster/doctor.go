@@ -36,9 +36,15 @@ func bad(check, code, fix, format string, args ...any) finding {
 
 func doctorCommand(a *app) *cobra.Command {
 	var bundle string
+	var repair bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check everything; each fault has one code and one command that mends it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if repair {
+				if err := a.repairStore(cmd.Context()); err != nil || bundle == "" {
+					return err
+				}
+			}
 			found := a.examine(cmd.Context())
 			if bundle != "" {
 				if err := a.writeBundle(cmd.Context(), bundle, found); err != nil {
@@ -50,6 +56,7 @@ func doctorCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&bundle, "bundle", "", "also write a support bundle (tar.gz) without tokens, keys and messages")
+	cmd.Flags().BoolVar(&repair, "repair", false, "mend a damaged store: keep what verifies, set the rest aside, get it again from other nodes")
 	return cmd
 }
 
@@ -92,9 +99,10 @@ func (a *app) examine(ctx context.Context) []finding {
 	c, s, running := a.examineNode(ctx)
 	found = append(found, running)
 	if c == nil {
-		return found
+		return append(found, a.examineStore(ctx, nil)...)
 	}
 	defer c.Close()
+	found = append(found, a.examineStore(ctx, c)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 

@@ -26,7 +26,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	defer port.Close()
 	_, open, _ := net.SplitHostPort(port.Addr().String())
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true,
-		Copies: []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}})
+		Copies: []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}, "GET /store": api.StoreHealth{Missing: []api.MissingRecords{{Log: "l", Node: "ada", From: 3, To: 5}}}})
 	writeConfig(t, f.home, "[worker]\ncommand = [\"no-such-program\"]\nrepo = \"/no/such/repo\"\n")
 	got := f.type_(t, "", "doctor", "--json")
 	codes := map[string]string{}
@@ -40,7 +40,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 		}
 		codes[x.Check] = x.Code
 	}
-	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "identity": "fenced", "version": "version-differs"}
+	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
 	for check, code := range want {
 		if have, ok := codes[check]; !ok || have != code {
 			t.Errorf("%s: %q (found %v), want %q", check, have, ok, code)
@@ -52,7 +52,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 }
 
 func TestASupportBundleHoldsNoSecret(t *testing.T) {
-	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox"}, "GET /peers": map[string]any{"peers": []api.Peer{}}})
+	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox"}, "GET /peers": map[string]any{"peers": []api.Peer{}}, "GET /store": api.StoreHealth{}})
 	secrets := []string{"aster1-AbCdEf", "lk-0123456789ab", "tok3n", "s3cret", "hunter2"}
 	writeConfig(t, f.home, "[worker]\ncommand = [\"claude\", \"--api-key\", \"s3cret\"]\n")
 	log := "time=1 msg=joined with=aster1-AbCdEf\nurl=/ws?key=lk-0123456789ab\nAuthorization: Bearer tok3n\nticket: hunter2\nmsg=fine part=hub\n"

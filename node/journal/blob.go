@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -225,17 +226,38 @@ func (j *Journal) blobPaths() (out []string) {
 
 // checkBlob reads content again. Damaged content is renamed, so that it counts as absent and is fetched again.
 func (j *Journal) checkBlob(path string) (ok bool, err error) {
+	sum, err := sumOf(path)
+	if err != nil || sum == filepath.Base(path) {
+		return err == nil, err
+	}
+	return false, os.Rename(path, path+damagedEnding)
+}
+
+// damagedEnding ends the names of content that was put aside.
+const damagedEnding = ".damaged"
+
+func sumOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return false, err
+		return "", err
 	}
-	if hex.EncodeToString(h.Sum(nil)) == filepath.Base(path) {
-		return true, nil
-	}
-	return false, os.Rename(path, path+".damaged")
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// DamagedBlobs lists content that was put aside and has not come again.
+func (j *Journal) DamagedBlobs() (out []string) {
+	filepath.WalkDir(j.blobDir(), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if sha, aside := strings.CutSuffix(d.Name(), damagedEnding); aside && !j.HasBlob(sha) {
+				out = append(out, sha)
+			}
+		}
+		return nil // what cannot be listed cannot be fetched either
+	})
+	return out
 }

@@ -60,7 +60,15 @@ func (j *Journal) noteBad(pos int64) {
 	j.mu.Unlock()
 	if !known {
 		j.log.Error("a stored record is damaged; it is not served until another node has given it again", "pos", pos)
+		j.keepBad()
 	}
+}
+
+// HasDamaged says whether any record is known to be damaged. It reads no disk.
+func (j *Journal) HasDamaged() bool {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return len(j.bad) > 0
 }
 
 // Damaged lists the records that were found damaged, by reading or by the scrubber, and are not repaired yet: one
@@ -134,6 +142,9 @@ func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 		delete(j.bad, pos)
 	}
 	j.mu.Unlock()
+	if len(mended) > 0 {
+		j.keepBad()
+	}
 	return len(mended), nil
 }
 

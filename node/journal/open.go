@@ -112,6 +112,7 @@ type Journal struct {
 	search searchIndex
 	sieve  sieve
 
+	badMu   sync.Mutex // held while what is damaged is written down
 	blobMu  sync.Mutex // held while content gets its name, is kept, or is swept
 	parts   parts
 	orphans orphans
@@ -175,16 +176,14 @@ type msgRef struct {
 }
 
 // Open opens or makes the journal in dir (mode 0700, its files 0600). It reads the heads of the logs and what a crash
-// kept from the database, a few thousand records at most, so its time does not grow with the records. A database that cannot be opened is set aside and what is readable in it
-// is taken over: see Recovery. It returns ErrNewer for a store of a later version, and other errors when the
-// directory cannot be used at all.
+// kept from the database, a few thousand records at most, so its time does not grow with the records. A database that cannot be
+// opened is set aside and what is readable in it is taken over: see Recovery. It returns ErrNewer for a store of a later
+// version, and other errors when the directory cannot be used at all.
 func Open(dir string, o Options) (_ *Journal, err error) {
 	if o.BytesMax <= 0 {
 		o.BytesMax = bytesMaxDefault
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	j := &Journal{
 		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1),
 		search: searchIndex{wanted: make(chan struct{}, 1)},
@@ -212,11 +211,10 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 		return nil, errors.Join(fmt.Errorf("open journal %s: %w", dir, err), j.writer.close(), j.ahead.close())
 	}
 	j.settleUsed()
+	j.readBad()
 	j.openSearch()
 	return j, nil
 }
-
-func (j *Journal) dbPath() string { return filepath.Join(j.dir, j.dbName) }
 
 const (
 	storeName   = "journal.db"
@@ -225,7 +223,7 @@ const (
 
 // openStore opens the database, or sets a damaged one aside and takes over what is readable.
 func (j *Journal) openStore() error {
-	cause := j.suspected()
+	cause := cmp.Or(j.suspected(), j.missing())
 	if cause == "" {
 		frames, pageBytes := walFrames(j.dbPath() + "-wal")
 		err := j.openWriter()
@@ -283,6 +281,8 @@ func (j *Journal) openWriter() (err error) {
 	switch {
 	case version > schemaVersion:
 		return fmt.Errorf("%w: it has schema %d, this version knows %d", ErrNewer, version, schemaVersion)
+	case version == 0 && app == 0 && j.dbName == storeName && j.usedBefore():
+		return fmt.Errorf("%w: it has lost its beginning", ErrDamaged)
 	case version == 0 && app == 0:
 		// Eight bytes a page hold a checksum of it, so that damage in an index is met as damage and not as an answer.
 		if err := errors.Join(c.db.EnableChecksums("main"), makeStore(c)); err != nil {

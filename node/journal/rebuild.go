@@ -13,12 +13,12 @@ import (
 // rebuild sets the database aside and makes a new one of what is readable in it. A crash on the way leaves the note
 // that brings the next Open here again.
 func (j *Journal) rebuild(cause string) error {
-	aside, err := j.setAside(j.dbPath())
+	aside, err := j.setAside(j.dbPath(), cause == missingStore)
 	if err != nil {
 		return fmt.Errorf("set a damaged store aside: %w", err)
 	}
 	j.recovery.SetAside, j.recovery.Reason = aside, cause
-	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over", "file", aside[0], "err", cause)
+	j.log.Error("the store is damaged; it was set aside and what is readable in it is taken over", "files", aside, "err", cause)
 	j.dbName = rebuildName
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(j.dbPath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,10 @@ func (j *Journal) rebuild(cause string) error {
 	}
 	// Closing would move the write-ahead log into the file too, and would not say when it could not.
 	var was former
-	if err = j.salvage(aside[0], &was); err == nil {
+	if cause != missingStore {
+		err = j.salvage(aside[0], &was)
+	}
+	if err == nil {
 		err = j.takeAhead(was)
 	}
 	if err == nil {
@@ -90,8 +93,9 @@ func (j *Journal) takeAhead(was former) error {
 }
 
 // setAside renames a database and its side files to names that are free, and returns the new names. When there is no
-// database, a former try has renamed it already and the newest of those names is returned.
-func (j *Journal) setAside(path string) ([]string, error) {
+// database, a former try has renamed it already and the newest of those names is returned. gone: there was none from the
+// beginning, and only what is beside it is renamed.
+func (j *Journal) setAside(path string, gone bool) ([]string, error) {
 	n := 1
 	for ; ; n++ {
 		if _, err := os.Lstat(asideName(path, n)); errors.Is(err, fs.ErrNotExist) {
@@ -101,9 +105,11 @@ func (j *Journal) setAside(path string) ([]string, error) {
 		}
 	}
 	to := asideName(path, n)
-	if err := os.Rename(path, to); errors.Is(err, fs.ErrNotExist) && n > 1 {
+	switch err := os.Rename(path, to); {
+	case gone && errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && n > 1:
 		to = asideName(path, n-1)
-	} else if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	// The engine finds the write-ahead log of a renamed database only under the new name.
@@ -113,7 +119,10 @@ func (j *Journal) setAside(path string) ([]string, error) {
 	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	names := []string{to}
+	var names []string
+	if there(to) {
+		names = append(names, to)
+	}
 	if _, err := os.Lstat(to + "-wal"); err == nil {
 		names = append(names, to+"-wal")
 	}

@@ -18,11 +18,14 @@ func (j *Journal) catchUp() error {
 	if err := j.leftovers(); err != nil {
 		return err
 	}
-	raw, err := j.openAhead()
+	filled, err := filledTo(j.writer)
 	if err != nil {
 		return err
 	}
-	filled, err := filledTo(j.writer)
+	if lost := j.missingAhead(); lost != "" && filled > 0 {
+		j.recovery.Reason = strings.TrimPrefix(j.recovery.Reason+"; "+lost, "; ")
+	}
+	raw, err := j.openAhead()
 	if err != nil {
 		return err
 	}

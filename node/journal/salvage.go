@@ -102,6 +102,19 @@ func (s *salvager) readLogs() {
 		s.logs[l.row] = l
 		s.end += l.seq
 	})
+	// The table may be hurt where its index by name is whole; how far those logs went is then not known.
+	if err := s.old.each("SELECT id, name FROM logs INDEXED BY sqlite_autoindex_logs_1", nil, func(st *sqlite3.Stmt) bool {
+		id, err := protocol.ParseLogID(st.ColumnText(1))
+		if row := st.ColumnInt64(0); err == nil && s.logs[row] == nil {
+			s.logs[row] = &logState{row: row, id: id, text: id.String()}
+		}
+		return true
+	}); err != nil {
+		s.j.log.Warn("the index of logs is not wholly readable", "err", err)
+	}
+	if n, err := s.old.number("SELECT max(pos) FROM records"); err == nil {
+		s.end = max(s.end, uint64(n))
+	}
 }
 
 // salvageBatch is how many records go into one transaction.

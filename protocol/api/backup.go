@@ -50,3 +50,32 @@ type MeshKeyFile struct {
 
 // MeshKeyWhat is what a file with a mesh key says of itself.
 const MeshKeyWhat = "aster mesh key"
+
+// StoreHealth is how a node's store is, and what became of one that was damaged.
+type StoreHealth struct {
+	// Faults are what is wrong now.
+	Faults []StoreFault `json:"faults,omitempty"`
+	// Reason says why the store was rebuilt; SetAside are the files that were kept of the damaged one, Salvaged the records
+	// that were taken over from it.
+	Reason   string   `json:"reason,omitempty"`
+	SetAside []string `json:"setAside,omitempty"`
+	Salvaged uint64   `json:"salvaged,omitempty"`
+	// Missing are the records that are not here any more and have not come again from other nodes.
+	Missing []MissingRecords `json:"missing,omitempty"`
+	// Contents are the hashes of attachments whose content was damaged and has not come again.
+	Contents []string `json:"contents,omitempty"`
+}
+
+// StoreFault is one thing that is wrong with a store.
+type StoreFault struct {
+	Code string `json:"code"`
+	What string `json:"what"`
+}
+
+// MissingRecords is a range of one log, both ends included.
+type MissingRecords struct {
+	Log  string `json:"log"`
+	Node string `json:"node,omitempty"` // whose log, by name if that is known
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}

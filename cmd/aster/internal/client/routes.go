@@ -351,6 +351,18 @@ func (c *Client) CopyStore(ctx context.Context) (out api.StoreCopy, err error) {
 	return out, err
 }
 
+// StoreHealth says how the node's store is.
+func (c *Client) StoreHealth(ctx context.Context) (out api.StoreHealth, err error) {
+	err = c.call(ctx, get("store"), nil, &out)
+	return out, err
+}
+
+// RepairStore has the node read everything again and ask others for what is damaged.
+func (c *Client) RepairStore(ctx context.Context) (out api.StoreHealth, err error) {
+	err = c.call(ctx, post("store", "repair"), nil, &out)
+	return out, err
+}
+
 // Down asks the node to end. It returns when the node has begun to.
 func (c *Client) Down(ctx context.Context) error { return c.call(ctx, post("down"), nil, nil) }
 

@@ -1,0 +1,268 @@
+package journal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// Fault is one thing that is wrong with a store.
+type Fault struct {
+	Code string // FaultFile, FaultPage, FaultRecord, FaultCommit, FaultContent or FaultNoted
+	What string
+}
+
+// Codes of faults.
+const (
+	FaultFile    = "file-missing"
+	FaultPage    = "page-damaged"
+	FaultRecord  = "record-damaged"
+	FaultCommit  = "commit-damaged"
+	FaultContent = "content-damaged"
+	FaultNoted   = "damage-noted" // met while a node ran
+)
+
+// faultsMax bounds what one examination lists.
+const faultsMax = 64
+
+// Examine looks at a store that nobody has open: every file that should be there, every page, record, waiting commit and
+// content. It changes nothing. A store that was never opened has no faults. The caller sees to it that nobody opens it meanwhile.
+func Examine(ctx context.Context, dir string) ([]Fault, error) {
+	e := &examining{ctx: ctx, j: &Journal{dir: dir, dbName: storeName}}
+	if !there(dir) {
+		return nil, nil
+	}
+	if why := e.j.suspected(); why != "" {
+		e.found(FaultNoted, "%s", why)
+	}
+	if why := e.j.missing(); why != "" {
+		e.found(FaultFile, "%s", why)
+	}
+	if !there(e.j.dbPath()) {
+		return e.faults, e.contents()
+	}
+	if err := errors.Join(e.pages(), e.records(), e.contents()); err != nil {
+		return e.faults, fmt.Errorf("examine %s: %w", dir, err)
+	}
+	return e.faults, nil
+}
+
+type examining struct {
+	ctx    context.Context
+	j      *Journal
+	faults []Fault
+}
+
+func (e *examining) found(code, format string, args ...any) {
+	if len(e.faults) < faultsMax {
+		e.faults = append(e.faults, Fault{code, fmt.Sprintf(format, args...)})
+	}
+}
+
+// pages checks each page of the database file that the write-ahead log has no newer form of.
+func (e *examining) pages() error {
+	newer, pagesSaid := e.inLog()
+	f, err := os.Open(e.j.dbPath())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, pageBytes)
+	for page := uint32(1); ; page++ {
+		n, err := io.ReadFull(f, buf)
+		if errors.Is(err, io.EOF) {
+			if page == 1 && !newer[1] {
+				e.found(FaultPage, "journal.db is empty")
+			}
+			for missing := page; missing <= pagesSaid; missing++ {
+				if !newer[missing] {
+					e.found(FaultPage, "journal.db ends after %d of %d pages", page-1, pagesSaid)
+					break
+				}
+			}
+			return e.ctx.Err()
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		if page == 1 && pagesSaid == 0 && n >= 32 {
+			pagesSaid = binary.BigEndian.Uint32(buf[28:])
+		}
+		if !newer[page] && (n < pageBytes || !pageWhole(buf)) {
+			e.found(FaultPage, "page %d of journal.db", page)
+		}
+	}
+}
+
+// inLog tells which pages the write-ahead log holds, and how many the database has according to its last commit.
+func (e *examining) inLog() (pages map[uint32]bool, size uint32) {
+	pages = map[uint32]bool{}
+	path := e.j.dbPath() + "-wal"
+	frames, bytes := walFrames(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return pages, 0
+	}
+	defer f.Close()
+	var head [24]byte
+	for i := range frames {
+		if _, err := f.ReadAt(head[:], 32+i*(24+bytes)); err != nil {
+			break
+		}
+		pages[binary.BigEndian.Uint32(head[:])] = true
+		if n := binary.BigEndian.Uint32(head[4:]); n > 0 {
+			size = n
+		}
+	}
+	return pages, size
+}
+
+// records reads all of them in the order of their logs, and the commits that the database does not have yet.
+func (e *examining) records() error {
+	shm := e.j.dbPath() + "-shm"
+	had, hadLog := there(shm), there(e.j.dbPath()+"-wal")
+	defer func() { // what looking makes
+		if !had {
+			os.Remove(shm)
+		}
+		if n, err := fileSize(e.j.dbPath() + "-wal"); err == nil && n == 0 && !hadLog {
+			os.Remove(e.j.dbPath() + "-wal")
+		}
+	}()
+	db, err := openConn(e.j.dbPath(), e.j.opts.VFS, "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
+	if err != nil {
+		e.found(FaultPage, "journal.db cannot be opened: %v", err)
+		return nil
+	}
+	defer db.close()
+	if _, err := db.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+		return err
+	}
+	s := &salvager{j: &Journal{dir: e.j.dir, log: slog.New(slog.DiscardHandler)}, old: db, logs: map[int64]*logState{}}
+	if err := e.readable(func() error {
+		return db.each("SELECT id, name, seq, hash FROM logs", nil, func(st *sqlite3.Stmt) bool {
+			id, err := protocol.ParseLogID(st.ColumnText(1))
+			if err != nil {
+				e.found(FaultRecord, "the name of a log")
+				return true
+			}
+			l := &logState{row: st.ColumnInt64(0), id: id, seq: uint64(st.ColumnInt64(2))}
+			fill(l.hash[:], st.ColumnRawBlob(3))
+			s.logs[l.row] = l
+			return true
+		})
+	}); err != nil {
+		return err
+	}
+	for _, l := range s.logs {
+		if err := e.readable(func() error { return e.log(db, l) }); err != nil {
+			return err
+		}
+	}
+	return e.readable(func() error { return e.waiting(db) })
+}
+
+// readable notes what the engine calls damage, and goes on.
+func (e *examining) readable(f func() error) error {
+	err := f()
+	if err != nil && (isDamage(err) || errors.Is(err, sqlite3.ERROR)) { // the latter: a table is not there
+		e.found(FaultPage, "journal.db: %v", err)
+		return e.ctx.Err()
+	}
+	return errors.Join(err, e.ctx.Err())
+}
+
+// log checks that each record matches its hash, follows the one before, and that the last is the one that the log ends with.
+func (e *examining) log(db *conn, l *logState) error {
+	var prev protocol.Hash
+	next := uint64(1)
+	err := db.each("SELECT "+recordColumns+" FROM records WHERE log=? ORDER BY seq", []any{l.row}, func(st *sqlite3.Stmt) bool {
+		r, whole := scanOf(st, l.id)
+		switch {
+		case !whole:
+			e.found(FaultRecord, "record %d of %s", r.Record.Seq, l.id)
+		case r.Record.Seq != next:
+			e.found(FaultRecord, "records %d to %d of %s", next, r.Record.Seq-1, l.id)
+		case next > 1 && prev != (protocol.Hash{}) && r.Record.Prev != prev:
+			e.found(FaultRecord, "record %d of %s does not follow the one before", next, l.id)
+		}
+		prev, next = r.Hash, r.Record.Seq+1
+		return e.ctx.Err() == nil
+	})
+	if err == nil && e.ctx.Err() == nil && (next != l.seq+1 || l.seq > 0 && prev != l.hash) {
+		e.found(FaultRecord, "%s ends with record %d, and should with %d", l.id, next-1, l.seq)
+	}
+	return err
+}
+
+// waiting looks through the files ahead of the database for commits that it lacks.
+func (e *examining) waiting(db *conn) error {
+	filled, err := filledTo(db)
+	if err != nil {
+		return err
+	}
+	var id string
+	if _, err := db.one("SELECT value FROM meta WHERE key='store'", nil, func(st *sqlite3.Stmt) { id = st.ColumnText(0) }); err != nil {
+		return err
+	}
+	if filled > 0 {
+		if why := e.j.missingAhead(); why != "" {
+			e.found(FaultFile, "%s", why)
+		}
+	}
+	var raw [2][]byte
+	for i := range raw {
+		if raw[i], err = os.ReadFile(e.j.aheadPath(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f := look(raw, tagOf(id), filled, true)
+	for i := range f.frames {
+		if n := f.frames[i].number; n != filled+1 {
+			e.found(FaultCommit, "commits %d to %d of those that the database did not have yet", filled+1, n-1)
+		} else if _, err := readBatch(f.frames[i].batch); err != nil {
+			e.found(FaultCommit, "commit %d of those that the database did not have yet: %v", n, err)
+		}
+		filled = f.frames[i].number
+	}
+	return nil
+}
+
+// contents compares each file of content with its hash, and names what was put aside before.
+func (e *examining) contents() error {
+	if !there(e.j.blobDir()) {
+		return nil
+	}
+	return filepath.WalkDir(e.j.blobDir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return errors.Join(err, e.ctx.Err())
+		}
+		if sha, aside := strings.CutSuffix(d.Name(), damagedEnding); aside {
+			if !e.j.HasBlob(sha) {
+				e.found(FaultContent, "content %.12s…, put aside before", sha)
+			}
+			return nil
+		}
+		if _, ok := e.j.blobPath(d.Name()); !ok {
+			return nil
+		}
+		sum, err := sumOf(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e.found(FaultContent, "content %.12s…: %v", d.Name(), err)
+		} else if err == nil && sum != d.Name() {
+			e.found(FaultContent, "content %.12s…", d.Name())
+		}
+		return e.ctx.Err()
+	})
+}

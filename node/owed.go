@@ -1,0 +1,50 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/aster-mesh/aster/node/replica"
+	"github.com/aster-mesh/aster/node/turn"
+	"github.com/aster-mesh/aster/protocol"
+)
+
+// owedAtOnce is how many messages one turn takes up.
+const owedAtOnce = 256
+
+// takeOwed puts into inboxes here what belongs there and came before the binding of its agent did: a home that was given back
+// what it lost gets its logs in any order. It says whether there may be more, after which position.
+func (l *loop) takeOwed(agent protocol.AgentID, after uint64) (next uint64, more bool, err error) {
+	rows, err := l.store.Owed(agent, after, owedAtOnce)
+	if err != nil {
+		return 0, false, err
+	}
+	l.n.older.Store(true)
+	a := turn.Arrival{Hub: l.core, Board: l.board, Replica: l.rep, Past: l.store, Belief: &l.belief, Older: true}
+	for i := range rows {
+		rec := &rows[i].Record
+		env, err := protocol.DecodeBody[protocol.Envelope](rec)
+		if err != nil || l.now.UnixMilli()-rec.Wall >= protocol.MessageLife.Milliseconds() {
+			continue
+		}
+		a.Take(l.now, &replica.Offer{Verdict: replica.Take, Take: []protocol.Record{*rec}, Hash: rows[i].Hash}, []*protocol.Envelope{&env})
+	}
+	if len(rows) < owedAtOnce {
+		return 0, false, nil
+	}
+	return rows[len(rows)-1].Pos, true, nil
+}
+
+// homeNames are the names under which mail is addressed to agents of this home.
+func (l *loop) homeNames() (out []protocol.AgentID) {
+	for _, a := range l.board.Agents() {
+		if a.Home != l.n.home.peer || a.Move != nil {
+			continue
+		}
+		for _, name := range []protocol.AgentID{a.ID, a.Bound} {
+			if name != "" && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}

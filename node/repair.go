@@ -1,0 +1,159 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// repairTime is how long a repair of a running node waits for what others have.
+const repairTime = 30 * time.Second
+
+// ExamineHome looks for damage in the store of a home that no node runs in, and changes nothing. *RunningError: one does.
+func ExamineHome(ctx context.Context, dir string) (h api.StoreHealth, err error) {
+	unlock, err := holdHome(dir)
+	if err != nil {
+		return h, err
+	}
+	defer unlock()
+	store := filepath.Join(dir, "journal")
+	if m, err := readMesh(dir); err == nil && m.Mesh != "" && !isThere(store) {
+		h.Faults = append(h.Faults, api.StoreFault{Code: journal.FaultFile, What: "the folder journal is missing"})
+	}
+	faults, err := journal.Examine(ctx, store)
+	for _, f := range faults {
+		h.Faults = append(h.Faults, api.StoreFault(f))
+	}
+	return h, err
+}
+
+func holdHome(dir string) (unlock func(), err error) {
+	if !isThere(filepath.Join(dir, "mesh.json")) {
+		return nil, protocol.Refuse(codeNoHome, "%s is no home of a node", "Say which: aster --home DIR …", dir)
+	}
+	lock, err := lockFile(filepath.Join(dir, "lock"))
+	if errors.Is(err, errLocked) {
+		f, _ := ReadNodeFile(dir)
+		return nil, &RunningError{f}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock home: %w", err)
+	}
+	return func() { lock.Close() }, nil
+}
+
+// repairRounds is how often a store is opened until looking at all of it finds nothing that only opening mends.
+const repairRounds = 4
+
+// RepairHome rebuilds the damaged store of a home that no node runs in from what verifies, and sets the damaged files aside.
+// What is missing then comes from other nodes once a node runs. *RunningError: one does.
+func RepairHome(ctx context.Context, dir string) (h api.StoreHealth, err error) {
+	unlock, err := holdHome(dir)
+	if err != nil {
+		return h, err
+	}
+	defer unlock()
+	for round := 1; ; round++ {
+		store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return h, fmt.Errorf("repair: %w", err)
+		}
+		_, scrubbed := store.Scrub(ctx)
+		h = storeHealth(store, h, nil)
+		if err := store.Close(); err != nil && scrubbed == nil {
+			return h, fmt.Errorf("repair: %w", err)
+		}
+		if scrubbed == nil {
+			break
+		}
+		if !errors.Is(scrubbed, journal.ErrDamaged) || round == repairRounds {
+			return h, fmt.Errorf("repair: %w", scrubbed)
+		}
+	}
+	if h.Reason == "" {
+		return h, nil
+	}
+	return h, writeFile(filepath.Join(dir, importedFile), imported{Exported: time.Now().UnixMilli(), Repaired: true})
+}
+
+// StoreHealth implements web.Backups.
+func (n *Node) StoreHealth(ctx context.Context) (h api.StoreHealth, err error) {
+	names := map[protocol.PeerID]string{}
+	if err := n.loop.call(ctx, func() {
+		for p := range n.loop.known() {
+			names[p] = n.nameOf(p)
+		}
+	}); err != nil {
+		return h, err
+	}
+	if why := n.store.Suspicion(); why != "" {
+		h.Faults = append(h.Faults, api.StoreFault{Code: journal.FaultNoted, What: why})
+	}
+	return storeHealth(n.store, h, names), nil
+}
+
+// RepairStore implements web.Backups: everything is read again, and what is damaged is asked for.
+func (n *Node) RepairStore(ctx context.Context) (api.StoreHealth, error) {
+	if _, err := n.store.Scrub(ctx); errors.Is(err, journal.ErrDamaged) {
+		return api.StoreHealth{}, protocol.Refuse(codeStoreDamaged, "the store is damaged where only a start mends it (%v)", "aster down, then aster doctor --repair", err)
+	} else if err != nil {
+		return api.StoreHealth{}, err
+	}
+	n.fetchDamaged(ctx)
+	if err := n.loop.call(ctx, func() { n.loop.mendAt = time.Time{} }); err != nil {
+		return api.StoreHealth{}, err
+	}
+	limit := time.NewTimer(repairTime)
+	defer limit.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		h, err := n.StoreHealth(ctx)
+		if err != nil || len(h.Missing) == 0 {
+			return h, err
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			return h, nil
+		case <-ctx.Done():
+			return h, context.Cause(ctx)
+		}
+	}
+}
+
+// fetchDamaged asks linked nodes for content that was found damaged.
+func (n *Node) fetchDamaged(ctx context.Context) {
+	for _, sha := range n.store.DamagedBlobs() {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := n.blobs.fetchOnce("", protocol.BlobRef{SHA256: sha, Bytes: protocol.BlobBytesMax}); err != nil {
+			n.log.Warn("damaged content has not come again", "sha256", sha, "err", err)
+		}
+	}
+}
+
+func (n *Node) reportRecovery() {
+	r := n.store.Recovery()
+	if r.TornBytes > 0 {
+		n.log.Info("unfinished commit left out", "part", "journal", "bytes", r.TornBytes)
+	}
+	if r.Reason == "" {
+		return
+	}
+	kept := ""
+	if len(r.SetAside) > 0 {
+		kept = "; the old files are kept"
+	}
+	n.warnings.set("damaged", fmt.Sprintf("the store was damaged (%s): %d records were taken over, the rest comes from other nodes%s. See what is missing, and mend it: aster doctor --repair",
+		r.Reason, r.Salvaged, kept))
+	n.log.Error("damaged store set aside", "part", "journal", "reason", r.Reason, "files", r.SetAside, "salvaged", r.Salvaged, "lost", len(r.Lost))
+}
