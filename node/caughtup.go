@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/mesh"
-	"github.com/aster-mesh/aster/protocol"
 )
 
 // A home that was put back knows nothing of what its node did since it was exported: what it acknowledged, and which tasks
@@ -118,20 +117,5 @@ func behind(gate <-chan struct{}, f func(context.Context) error) func(context.Co
 
 // fillInboxes takes up what agents here are owed of what came again.
 func (n *Node) fillInboxes(ctx context.Context) {
-	var names []protocol.AgentID
-	if err := n.loop.call(ctx, func() { names = n.loop.homeNames() }); err != nil {
-		return
-	}
-	for _, name := range names {
-		for after, more := uint64(0), true; more; {
-			var err error
-			if called := n.loop.call(ctx, func() { after, more, err = n.loop.takeOwed(name, after) }); called != nil {
-				return
-			}
-			if err != nil {
-				n.log.Error("what an agent is owed was not taken up", "agent", name, "err", err)
-				break
-			}
-		}
-	}
+	_ = n.loop.call(ctx, n.loop.fillInboxes) // it only fails when the node ends
 }

@@ -42,6 +42,7 @@ func (l *loop) lookForDamage() {
 		l.savedAt = 0 // the checkpoint has the hole
 		l.checkpoint()
 		l.membersDirty = true
+		l.fillInboxes() // the binding of an agent may have been among what came again
 	}
 	if !l.store.HasDamaged() {
 		return
@@ -129,7 +130,7 @@ func (l *loop) mend(recs []protocol.Record, envs []*protocol.Envelope) {
 		}
 	}
 	if l.mendAt = l.now.Add(mendEvery); !l.store.HasDamaged() {
-		l.mendAt = l.now
+		l.mendAt = l.now.Add(time.Millisecond) // not before this turn is durable
 	} else if len(l.peers) > 0 {
 		l.mendAt = l.now.Add(100 * time.Millisecond)
 	}

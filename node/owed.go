@@ -48,3 +48,18 @@ func (l *loop) homeNames() (out []protocol.AgentID) {
 	}
 	return out
 }
+
+// fillInboxes takes up what agents here are owed of what came again.
+func (l *loop) fillInboxes() {
+	if l.unfolded {
+		return // what came again in this turn is not durable yet; lookForDamage calls this when it is
+	}
+	for _, name := range l.homeNames() {
+		for after, more := uint64(0), true; more; {
+			var err error
+			if after, more, err = l.takeOwed(name, after); err != nil {
+				l.log.Error("what an agent is owed was not taken up", "agent", name, "err", err)
+			}
+		}
+	}
+}

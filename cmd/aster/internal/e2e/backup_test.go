@@ -35,6 +35,7 @@ func newPutBack(t *testing.T) *putBack {
 	s.ada, s.bee = mesh[0], mesh[1]
 	s.ada.declare("ann")
 	s.bee.declare("bob")
+	s.bee.declare("dot") // who answers at once would be held back
 	for _, id := range []protocol.AgentID{"bob", "bee"} {
 		s.ada.knows(id)
 	}
@@ -62,7 +63,7 @@ func (s *putBack) day(name string) {
 			must(s.t, err)
 			s.acked = append(s.acked, id)
 		}
-		s.here(s.ada, s.send(s.bee, "bob", "ann", protocol.Request, fmt.Sprintf("%s-%d", name, i)))
+		s.here(s.ada, s.send(s.bee, "dot", "ann", protocol.Request, fmt.Sprintf("%s-%d", name, i)))
 	}
 	task := s.send(s.ada, "ann", "bee", protocol.Delegate, name)
 	s.tasks = append(s.tasks, task)
