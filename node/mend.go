@@ -27,7 +27,7 @@ const (
 type mending struct {
 	mendAt   time.Time // when they are asked for again
 	mendTurn int       // whose turn it is to be asked
-	unfolded bool      // some came again that the board has not seen
+	mended   bool      // some came again that the board has not seen
 }
 
 // lookForDamage asks for damaged records, and folds what came again.
@@ -36,8 +36,8 @@ func (l *loop) lookForDamage() {
 		return
 	}
 	l.mendAt = l.now.Add(mendEvery)
-	if l.unfolded {
-		l.unfolded = false
+	if l.mended {
+		l.mended = false
 		l.refold()
 		l.savedAt = 0 // the checkpoint has the hole
 		l.checkpoint()
@@ -122,7 +122,7 @@ func (l *loop) mend(recs []protocol.Record, envs []*protocol.Envelope) {
 	l.log.Info("damaged records came again", "log", recs[0].Log.String(), "records", n)
 	l.n.older.Store(true) // this home lost something and is given it back: receipts may be older than what they are of
 	l.value(keyOlder, []byte{1})
-	l.unfolded = true
+	l.mended = true
 	a := turn.Arrival{Hub: l.core, Board: l.board, Replica: l.rep, Past: l.store, Belief: &l.belief, Older: true}
 	for _, i := range were {
 		if !damaged(i) {

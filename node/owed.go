@@ -51,7 +51,7 @@ func (l *loop) homeNames() (out []protocol.AgentID) {
 
 // fillInboxes takes up what agents here are owed of what came again.
 func (l *loop) fillInboxes() {
-	if l.unfolded {
+	if l.mended {
 		return // what came again in this turn is not durable yet; lookForDamage calls this when it is
 	}
 	for _, name := range l.homeNames() {
