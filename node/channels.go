@@ -9,6 +9,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
 
@@ -117,8 +118,9 @@ func (l *loop) channelStepped(r *protocol.Record) {
 	}
 }
 
-// toldDeleted tells all boards here that a channel's words are gone, in the words of whoever asked.
+// toldDeleted tells all boards and open pages here that a channel's words are gone, in the words of whoever asked.
 func (l *loop) toldDeleted(step protocol.ChannelStep, key string) {
+	l.n.pages.publish(api.Event{Type: "channel", Channel: key})
 	name := protocol.Intent("DeleteChannelHistory")
 	if step == protocol.ChannelClose {
 		name = "CloseChannel"

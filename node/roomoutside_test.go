@@ -137,4 +137,3 @@ func TestARoomOfAnOutsideNodeOutlivesItsRestart(t *testing.T) {
 	board.send(t, roomAsk("RoomClose", `{"roomId":"`+string(id)+`","reason":"done"}`))
 	guest.next(t, "RoomClosed")
 }
-

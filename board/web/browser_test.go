@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +201,25 @@ func TestPageShowsWhatHappensWithinASecond(t *testing.T) {
 	f.emit(api.Event{Type: "task", Task: &task})
 	until(t, ctx, `document.querySelector("[data-part=done]").innerText.includes("81d0e44")`, time.Second)
 	said.none(t)
+}
+
+// TestPageForgetsWhatSomebodyDeletes: the rows of a channel go from an open page; those of others, and what is said in it
+// afterwards, stay.
+func TestPageForgetsWhatSomebodyDeletes(t *testing.T) {
+	f := newFake()
+	s, ts := serve(t, f)
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	openBoard(t, ctx, s, ts.URL)
+	listed := func(text string) string {
+		return `document.querySelector(".messages").innerText.includes(` + strconv.Quote(text) + `)`
+	}
+	until(t, ctx, listed("TestEmptyCart is left")+" && "+listed("Where are we with the cart?"), 10*time.Second)
+	f.mu.Lock()
+	f.snap.Messages = slices.DeleteFunc(f.snap.Messages, func(m api.Message) bool { return m.Envelope.From == "mac-mini" })
+	f.mu.Unlock()
+	f.emit(api.Event{Type: "channel", Channel: "Mac-Mini"})
+	until(t, ctx, "!"+listed("TestEmptyCart is left")+" && "+listed("Where are we with the cart?"), 10*time.Second)
 }
 
 func TestPersonWritesAndKeepsTheTextWhenRefused(t *testing.T) {

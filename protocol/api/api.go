@@ -372,7 +372,7 @@ type Snapshot struct {
 
 // Event is one line of GET /events (server-sent events, event name = Type, id = Pos where there is one).
 type Event struct {
-	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live", "asks" (ask again: GET /asks)
+	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live", "channel", "asks" (ask again: GET /asks)
 	Pos     uint64   `json:"pos,omitempty"`
 	Message *Message `json:"message,omitempty"`
 	// Of "tiers": the message and all its tiers now.
@@ -382,5 +382,7 @@ type Event struct {
 	Agents []Agent          `json:"agents,omitempty"`
 	Peers  []Peer           `json:"peers,omitempty"`
 	Task   *Task            `json:"task,omitempty"`
-	Status *Status          `json:"status,omitempty"`
+	// Of "channel": its words were deleted; what was said there since comes with a new snapshot.
+	Channel string  `json:"channel,omitempty"`
+	Status  *Status `json:"status,omitempty"`
 }

@@ -4,7 +4,7 @@
 import { where } from "./route.js";
 import { t } from "./strings.js";
 
-const kinds = ["message", "tiers", "agents", "peers", "task", "status", "asks", "reset"];
+const kinds = ["message", "tiers", "agents", "peers", "task", "status", "asks", "channel", "reset"];
 
 export class Refused extends Error {
   constructor(refusal, status) {
@@ -107,6 +107,7 @@ export class Feed {
       source.addEventListener(kind, (e) => {
         if (kind === "reset") this.again();
         else this.store.event(JSON.parse(e.data), this.clock());
+        if (kind === "channel") this.again(); // what was said there since it was deleted
       });
     }
   }

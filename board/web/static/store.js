@@ -107,6 +107,9 @@ export class Store {
       case "asks":
         this.asksChanged();
         break;
+      case "channel":
+        if (this.window.drop(e.channel)) this.changed("messages");
+        break;
       case "agents":
         this.agents = e.agents ?? [];
         this.changed("agents");

@@ -151,6 +151,13 @@ export class MessageWindow {
   }
 
   // put takes a live message. reading says that somebody is not at the end: then nothing before them is forgotten.
+  // drop forgets a channel whose words somebody deleted.
+  drop(channel) {
+    const had = this.items.length;
+    this.items = this.items.filter(({ envelope: e }) => lower(e.room ? "room:" + e.room : e.from || e.to || "_") !== lower(channel));
+    return this.items.length !== had;
+  }
+
   put(m, reading = false) {
     if (!takes(this.filter, m)) return false;
     if (!this.live || this.state === "asking") {
