@@ -135,6 +135,11 @@ func (c *client) carried(p *proc, conn hub.ConnID, ref hub.Ref, env protocol.Env
 
 // receive takes a message as it is shown; id is that under which it was said.
 func (c *client) receive(env protocol.Envelope, id protocol.Digest) {
+	if c.w.lean {
+		c.w.Stats.Handled++
+		c.w.after(c.w.between(time.Millisecond, 200*time.Millisecond), func() { c.ack(unacked{env.ID, env.From, id}) })
+		return
+	}
 	c.handled[id]++
 	if c.handled[id] == 1 {
 		c.w.Stats.Handled++
@@ -159,7 +164,9 @@ func (c *client) ack(u unacked) {
 	if p == nil || !c.attached {
 		return // the message comes again
 	}
-	c.w.ledger.acks[u.said] = true
+	if !c.w.lean {
+		c.w.ledger.acks[u.said] = true
+	}
 	c.w.note('A', c.i, c.at.i, uint64(len(u.id)))
 	p.post(func() {
 		if p.conns[conn] == c {

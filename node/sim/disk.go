@@ -110,7 +110,7 @@ func (d *Disk) Write(b journal.Batch) (first uint64, err error) {
 	if d.dead != nil {
 		return 0, d.dead
 	}
-	if len(b.Entries)+len(b.Inbox)+len(b.Tiers)+len(b.Renames)+len(b.Values) == 0 {
+	if len(b.Entries)+len(b.Inbox)+len(b.Tiers)+len(b.Renames)+len(b.Left)+len(b.Values) == 0 {
 		return d.Position() + 1, nil
 	}
 	if err := d.plan(b.Entries); err != nil {
@@ -121,6 +121,9 @@ func (d *Disk) Write(b journal.Batch) (first uint64, err error) {
 	}
 	first = d.Position() + 1
 	mark := len(d.undo)
+	for _, agent := range b.Left {
+		d.leave(agent)
+	}
 	for i := range b.Entries {
 		d.putRecord(&b.Entries[i])
 	}
@@ -252,6 +255,12 @@ func (d *Disk) putInbox(p journal.InboxPut) error {
 	}
 	d.setInbox(key, insertRow(d.inbox[key], row))
 	return nil
+}
+
+// leave drops what is unread in an inbox: it is another home's now.
+func (d *Disk) leave(agent protocol.AgentID) {
+	key := protocol.FoldAgentID(agent)
+	d.setInbox(key, slices.DeleteFunc(slices.Clone(d.inbox[key]), func(r *inboxRow) bool { return r.state == open }))
 }
 
 func insertRow(rows []*inboxRow, row *inboxRow) []*inboxRow {

@@ -38,6 +38,10 @@ func (l *ledger) answered(n *node, as protocol.AgentID, env protocol.Envelope, t
 		l.w.Stats.Refused++
 		return
 	}
+	if l.w.lean {
+		l.w.Stats.Logged++
+		return
+	}
 	if t.Repeat {
 		l.w.Stats.Repeats++
 	}
@@ -108,7 +112,7 @@ func (l *ledger) underOwnName(p *proc, ref hub.Ref, shown *protocol.Envelope) {
 
 // tier judges what a node says of a message.
 func (l *ledger) tier(n *node, o hub.TierReached) {
-	if o.Delivered || o.Kept {
+	if o.Delivered || o.Kept || l.w.lean {
 		return
 	}
 	w := l.w

@@ -81,8 +81,10 @@ func (p *proc) deliver(o hub.Deliver) {
 		env = &m.Envelope
 	}
 	shown := p.core.Aliases().Shown(o.Ref.Log.Peer, env)
-	p.n.w.ledger.delivered(p.n, c, o.Ref, env)
-	p.n.w.ledger.underOwnName(p, o.Ref, shown)
+	if !p.n.w.lean {
+		p.n.w.ledger.delivered(p.n, c, o.Ref, env)
+		p.n.w.ledger.underOwnName(p, o.Ref, shown)
+	}
 	c.carried(p, o.Conn, o.Ref, *shown, env.Identity())
 }
 
