@@ -98,7 +98,7 @@ func TestMutations(t *testing.T) {
 		fmt.Fprintf(&table, "| %d | %s | %s | %s | %s |\n", i+1, m.what, files(m), seed, rule)
 	}
 	head := "# Mistakes that the simulation finds\n\n`make mutations` plants each of these in a copy of the repository, runs at most " +
-		fmt.Sprint(mutationSeeds) + " seeds from seed 1 on (of claims alone where the mistake is about them), and writes this table. The\nfiles under `node/sim` are the shell's twin: there a mistake stands for the same one in package `node`.\n\n" +
+		fmt.Sprint(mutationSeeds) + " seeds from seed 1 on\n(of runs about claims alone where the mistake is about them), and writes this table. The files under `node/sim` are the shell's twin: there a mistake stands for the same one in package `node`.\n\n" +
 		"| | mistake | planted in | first seed | the promise that it breaks |\n|---|---|---|---|---|\n"
 	if t.Failed() {
 		return
