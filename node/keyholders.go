@@ -220,7 +220,7 @@ func (l *loop) tellHolders(holders []*socket, name protocol.Intent, value any) {
 
 // toMain tells the main agent, where it is attached to this node.
 func (l *loop) toMain(name protocol.Intent, value any) {
-	main := l.roster().Term().Agent
+	main := l.core.Main() // as it is called here
 	for _, id := range l.core.Conns(main) {
 		if s := l.sockets[id]; s != nil {
 			s.conn.Send(l.enc.Custom(l.now, asterism.Custom{Name: name, To: main, Value: protocol.EncodeBody(value)}))

@@ -182,7 +182,7 @@ func TestPageShowsWhatHappensWithinASecond(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	said := listen(ctx)
 	openBoard(t, ctx, s, ts.URL)
-	for _, want := range []string{"devbox", "claude-shop", "gemini-docs", "tcp · 1.8 ms", "Choose the tax table for exports", "3 of 3 other nodes linked", "50,212 records", "Where are we with the cart?", "3f9c2ab", "live"} {
+	for _, want := range []string{"devbox", "claude-shop", "gemini-docs", "tcp · 1.8 ms", "Choose the tax table for exports", "3 of 3 other nodes linked", "50,212 records", "Where are we with the cart?", "3f9c2ab", "live", "Not begun 1", "Running 1"} {
 		until(t, ctx, shows(want), 3*time.Second)
 	}
 	allShots(t, ctx, "live")

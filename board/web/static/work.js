@@ -15,6 +15,7 @@ const final = new Set(["done", "blocked", "cancelled", ...failed]);
 export function partOf(task, now) {
   if (task.state === "blocked") return "blocked";
   if (failed.has(task.state)) return now - (task.ended || task.at) < stuckFor ? "blocked" : "done";
+  if (task.state === "queued" || task.state === "delivered") return "queued"; // nobody has begun it
   return final.has(task.state) ? "done" : "running";
 }
 
@@ -39,11 +40,11 @@ class Work extends HTMLElement {
     this.empty = el("div", { class: "empty", role: "group", "aria-labelledby": "work-title" });
     this.parts = {};
     this.append(el("div", { class: "head" }, this.title_), this.empty);
-    for (const name of ["blocked", "running", "done"]) {
+    for (const name of ["blocked", "running", "queued", "done"]) {
       const part = el("section", { class: "part", "data-part": name, "aria-labelledby": "part-" + name },
         el("h3", { id: "part-" + name }, el("span", {}, t(name)), " ", el("span", { class: "count" })),
         el("div", { class: "rows" }),
-        el("p", { class: "quiet" }, name === "done" ? "" : t("nothing_" + name)),
+        el("p", { class: "quiet" }, name === "done" || name === "queued" ? "" : t("nothing_" + name)),
         el("button", { type: "button", class: "fold", hidden: true, on: { click: () => this.toggle(name) } }));
       this.parts[name] = part;
       part.vlist = new VList(this.closest("#middle"), part.children[1], { key: (x) => x.key, estimate: name === "blocked" ? 62 : 36, make: (x) => this.row(x.task), update: (row, x) => this.drawTask(row, x.task, this.now) });
@@ -65,8 +66,8 @@ class Work extends HTMLElement {
     const by = Map.groupBy(all, (task) => partOf(task, now));
     for (const [name, part] of Object.entries(this.parts)) {
       const list = (by.get(name) ?? []).sort((a, b) =>
-        name === "running" ? a.at - b.at : (b.ended || b.at) - (a.ended || a.at));
-      attr(part, "hidden", all.length === 0 || (name === "done" && list.length === 0));
+        name === "running" || name === "queued" ? a.at - b.at : (b.ended || b.at) - (a.ended || a.at));
+      attr(part, "hidden", all.length === 0 || ((name === "done" || name === "queued") && list.length === 0));
       const [head, , none, fold] = part.children;
       text(head.lastElementChild, count(list.length));
       attr(none, "hidden", list.length > 0);
