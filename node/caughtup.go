@@ -63,14 +63,14 @@ func (n *Node) catchUp(ctx context.Context, gate chan struct{}) error {
 			return nil
 		}
 		if done {
-			n.fillInboxes(ctx)
+			n.fillInboxes(ctx, im.Repaired)
 			return removeIfThere(n.home.path(importedFile))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-limit.C:
-			n.fillInboxes(ctx)
+			n.fillInboxes(ctx, im.Repaired)
 			what := "after " + time.UnixMilli(im.Exported).Format("2006-01-02 15:04:05") + ", when its home was exported,"
 			if im.Repaired {
 				what = "and its damaged store has lost"
@@ -116,6 +116,16 @@ func behind(gate <-chan struct{}, f func(context.Context) error) func(context.Co
 }
 
 // fillInboxes takes up what agents here are owed of what came again.
-func (n *Node) fillInboxes(ctx context.Context) {
+func (n *Node) fillInboxes(ctx context.Context, repaired bool) {
+	for after, more := uint64(0), n.store.Recovery().Reason != "" || repaired; more; {
+		var err error
+		if n.loop.call(ctx, func() { after, err = n.loop.replayReceipts(after) }) != nil {
+			return
+		}
+		if err != nil {
+			n.log.Error("receipts not read again", "err", err)
+		}
+		more = after > 0
+	}
 	_ = n.loop.call(ctx, n.loop.fillInboxes) // it only fails when the node ends
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
@@ -62,4 +63,22 @@ func (l *loop) fillInboxes() {
 			}
 		}
 	}
+}
+
+// receiptsAtOnce is how many records one turn looks through for receipts.
+const receiptsAtOnce = 1000
+
+// replayReceipts lets the receipts that are on record count again: a rebuilt store has the records, and may have lost what
+// was noted of them. It says up to where it got; 0: through.
+func (l *loop) replayReceipts(after uint64) (next uint64, err error) {
+	page, err := l.store.Since(after, receiptsAtOnce)
+	if err != nil || len(page) == 0 {
+		return 0, err
+	}
+	for i := range page {
+		if rec := &page[i].Record; rec.Kind == protocol.KindReceipts && !page[i].Damaged {
+			l.core.Step(l.now, hub.Applied{Record: rec})
+		}
+	}
+	return page[len(page)-1].Pos, nil
 }
