@@ -20,15 +20,16 @@ func TestHostileClientsAreCutOffWhileOthersGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for slow readers")
 	}
-	r := start(t, func(c *Config) { c.Limits = LimitsConfig{SenderPerSecond: 1000, SenderBurst: 2000} })
+	// More than an honest one says below, and less than a flooder gets through on a slow machine.
+	r := start(t, func(c *Config) { c.Limits = LimitsConfig{SenderPerSecond: 100, SenderBurst: 1000} })
 	main, worker := r.attach(t, "main-agent"), r.attach(t, "worker")
 	const rounds = 300
 	calm := tail(t, main, worker, "calm", rounds, nil)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	stalled := r.deaf(t, ctx)
-	words := strings.Repeat("x", 2_000)
+	words := strings.Repeat("x", 20_000) // so that what a board is shown fills more than the system keeps for it
 	flood := r.hostile(t, ctx, "flooder", func(i int) string {
 		return fmt.Sprintf(`{"type":"CUSTOM","name":"Status","msgId":"f%d","value":{"text":%q}}`, i, words)
 	})
@@ -37,7 +38,7 @@ func TestHostileClientsAreCutOffWhileOthersGoOn(t *testing.T) {
 	for name, done := range map[string]<-chan struct{}{"the one that reads nothing": stalled, "the flooder": flood, "the babbler": garbage} {
 		select {
 		case <-done:
-		case <-ctx.Done():
+		case <-time.After(30 * time.Second):
 			t.Errorf("%s was not cut off", name)
 		}
 	}
@@ -62,14 +63,14 @@ func closed(done <-chan struct{}) bool {
 func tail(t *testing.T, from, to *client, name string, rounds int, all func() bool) time.Duration {
 	t.Helper()
 	var took []time.Duration
-	for i := 0; i < rounds || all != nil && !all() && i < 20*rounds; i++ {
+	for i := 0; i < rounds || all != nil && !all() && i < 10*rounds; i++ {
 		id, began := fmt.Sprint(name, i), time.Now()
 		from.send(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "worker", "msgId": id, "value": map[string]any{"text": "hello"}})
 		for to.next(t, "Request").MsgID != id {
 		}
 		took = append(took, time.Since(began))
 		to.send(t, map[string]any{"type": "CUSTOM", "name": "AckProcessed", "targetAgentId": "main-agent", "value": map[string]any{"ackFor": id}})
-		<-time.After(3 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 		passOver(from)
 		passOver(to)
 	}
