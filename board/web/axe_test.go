@@ -103,7 +103,7 @@ func explained(f axeFound) bool {
 // TestEveryViewIsAccessible: axe-core finds nothing in any view, light, dark, in forced colours and at 200 % zoom, and leaves
 // nothing undecided that is not explained here.
 func TestEveryViewIsAccessible(t *testing.T) {
-	ctx := browser(t)
+	ctx := browserFor(t, 6*time.Minute)
 	axe := axeSource(t)
 	load := func() {
 		t.Helper()

@@ -42,6 +42,12 @@ func startChrome(path string) {
 // where CI runs and is skipped elsewhere; -short skips it everywhere.
 func browser(t *testing.T) context.Context {
 	t.Helper()
+	return browserFor(t, 120*time.Second)
+}
+
+// browserFor is browser for a test that may take that long.
+func browserFor(t *testing.T, long time.Duration) context.Context {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser takes seconds")
 	}
@@ -64,7 +70,7 @@ func browser(t *testing.T) context.Context {
 		t.Fatal(chrome.err)
 	}
 	ctx, endTab := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
-	ctx, endTime := context.WithTimeout(ctx, 120*time.Second)
+	ctx, endTime := context.WithTimeout(ctx, long)
 	t.Cleanup(func() { endTime(); endTab() })
 	return ctx
 }
