@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -172,48 +171,4 @@ func TestKeptFoldsGiveWhatAFoldFromTheBeginningGives(t *testing.T) {
 	if len(p.kept) < 5 {
 		t.Errorf("%d folds are kept", len(p.kept))
 	}
-}
-
-// BenchmarkMoment: 50,000 messages of history, moments all over it: the first one folds everything.
-func BenchmarkMoment(b *testing.B) {
-	var n *Node
-	r := start(b, func(c *Config) { c.probe = func(node *Node) { n = node } })
-	from, to := r.attach(b, "main-agent"), r.attach(b, "worker")
-	pad := strings.Repeat("x", 300)
-	began := time.Now()
-	for i := range 50_000 {
-		f := map[string]any{"type": "CUSTOM", "name": "Report", "msgId": fmt.Sprintf("m-%d", i), "value": map[string]any{"text": pad}}
-		if i%60 == 0 {
-			f["name"], f["targetAgentId"] = "Delegate", "worker"
-		}
-		raw, _ := json.Marshal(f)
-		if !from.conn.Send(raw) {
-			b.Fatal("closed")
-		}
-		if i%60 == 0 {
-			for string(to.next(b, "Delegate").MsgID) != f["msgId"] {
-			}
-			drain(from)
-		}
-	}
-	took := time.Since(began)
-	for _, name := range []string{"first", "then"} {
-		b.Run(name, func(b *testing.B) {
-			for i := range b.N {
-				at := time.Now().UnixMilli()
-				if name == "then" {
-					at = began.UnixMilli() + took.Milliseconds()*int64((i*7919)%1000)/1000
-				}
-				if _, err := n.Moment(b.Context(), at, false); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	b.Logf("%d records, %d folds of %d bytes", n.store.Records(), len(n.past.kept), func() (sum int) {
-		for _, k := range n.past.kept {
-			sum += len(k.raw)
-		}
-		return sum
-	}())
 }
