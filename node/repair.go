@@ -60,6 +60,13 @@ func RepairHome(ctx context.Context, dir string) (h api.StoreHealth, err error) 
 		return h, err
 	}
 	defer unlock()
+	faults, err := journal.Examine(ctx, filepath.Join(dir, "journal"))
+	if err == nil {
+		err = journal.NoteDamage(filepath.Join(dir, "journal"), faults)
+	}
+	if err != nil {
+		return h, fmt.Errorf("repair: %w", err)
+	}
 	for round := 1; ; round++ {
 		store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

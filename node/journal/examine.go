@@ -266,3 +266,14 @@ func (e *examining) contents() error {
 		return e.ctx.Err()
 	})
 }
+
+// NoteDamage has the next Open rebuild the store in dir if faults say that its database is damaged: not all that Examine
+// finds is met by opening, such as a page of an index.
+func NoteDamage(dir string, faults []Fault) error {
+	for _, f := range faults {
+		if f.Code == FaultPage || f.Code == FaultRecord {
+			return os.WriteFile((&Journal{dir: dir}).suspectPath(), []byte(f.What+"\n"), 0o600)
+		}
+	}
+	return nil
+}

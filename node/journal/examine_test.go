@@ -174,6 +174,9 @@ func TestSeededDamagesAreFoundAndMended(t *testing.T) {
 // mended opens a damaged store until it stays as it is, judges it, and gives back what is missing.
 func (im *image) mended(t *testing.T, dir string, seed int, name, how string, faults []Fault) (missing int) {
 	t.Helper()
+	if err := NoteDamage(dir, faults); err != nil {
+		t.Fatal(err)
+	}
 	j, reasons := openMended(t, dir)
 	defer j.Close()
 	for _, e := range im.all {
