@@ -13,6 +13,8 @@ import (
 const (
 	clientLane = protocol.CommitRecordsMax / 4
 	peerLane   = 8
+	// laneBytes is what one place of a client's is for; a larger message takes several.
+	laneBytes = 4 << 10
 )
 
 // lane lets so many jobs of one source wait for the loop; the next one waits in the source's own read loop, and so its
@@ -56,6 +58,32 @@ func (s *lanes) lane(p protocol.PeerID) lane {
 		s.of[p] = ln
 	}
 	return ln
+}
+
+// postSized is post for a message of so many bytes. One goroutine of a socket, its read loop, takes several places: two would
+// wait for each other.
+func (s *socket) postSized(bytes int, job func()) {
+	more := min(bytes/laneBytes, clientLane-1)
+	for taken := range more {
+		select {
+		case s.lane <- struct{}{}:
+		case <-s.n.ctx.Done():
+			s.lane.leave(taken)
+			return
+		case <-s.n.done:
+			s.lane.leave(taken)
+			return
+		}
+	}
+	if s.lane.post(s.n.ctx, s.n.loop, func() { s.lane.leave(more); job() }) != nil {
+		s.lane.leave(more)
+	}
+}
+
+func (ln lane) leave(places int) {
+	for range places {
+		<-ln
+	}
 }
 
 // post posts a job of the read loop's.

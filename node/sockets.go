@@ -319,7 +319,7 @@ func (s *socket) kept(f *asterism.Frame, sender asterism.Sender) {
 		return
 	}
 	l := s.n.loop
-	s.post(func() {
+	s.postSized(hub.Size(&env), func() {
 		if s.gone {
 			return
 		}
