@@ -26,7 +26,7 @@ func Batch(entries []journal.Entry, rd *hub.Ready, values map[string][]byte) jou
 
 // Owes says whether a turn has anything to commit.
 func Owes(entries []journal.Entry, rd *hub.Ready, values map[string][]byte) bool {
-	return len(entries)+len(rd.Tiers)+len(rd.Renames)+len(rd.Left)+len(values) > 0
+	return len(entries)+len(rd.Inbox)+len(rd.Tiers)+len(rd.Renames)+len(rd.Left)+len(values) > 0
 }
 
 // Commits says of each log what a commit added to it, in the order of their first records. from is who sent each.

@@ -43,6 +43,9 @@ func TestWhatIsLeftIsCommitted(t *testing.T) {
 	if !Owes(nil, &rd, nil) || len(Batch([]journal.Entry{}, &rd, nil).Left) != 1 {
 		t.Error("it is not")
 	}
+	if rd = (hub.Ready{Inbox: []hub.InboxPut{{Agent: "a"}}}); !Owes(nil, &rd, nil) {
+		t.Error("mail that is taken up without a receipt is not committed")
+	}
 	if Owes(nil, &hub.Ready{}, nil) {
 		t.Error("nothing owes a commit")
 	}
