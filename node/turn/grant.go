@@ -121,7 +121,10 @@ func (o *Office) claimFrom(from protocol.PeerID, f *meshwire.Claims) {
 		}
 	case claimLost:
 		for _, it := range f.Items {
-			if c, had := o.holder.Drop(it.ID); had && f.Term.Peer == from {
+			if f.Term.Peer != from {
+				break // it is not its to say
+			}
+			if c, had := o.holder.Drop(it.ID); had {
 				o.lost(c, "another holds it")
 			}
 		}
