@@ -29,7 +29,8 @@ func (n *Node) affords(author protocol.PeerID, bytes int64) bool {
 }
 
 // What every node keeps of a log, and of a name in one, for good: so much of a share goes for each, however few bytes they
-// are. It leaves a member outside some 7,000 starts, or 100,000 names.
+// are. It leaves a member outside some 7,000 starts, or 100,000 names. A presence costs its bytes alone: an agent at work has
+// one a minute, and of each name the newest is kept.
 const (
 	logCosts  = 64 << 10
 	nameCosts = 4 << 10
@@ -42,7 +43,7 @@ func weigh(recs []protocol.Record, envs []*protocol.Envelope) (bytes int64) {
 		if recs[i].Seq == 1 {
 			bytes += logCosts
 		}
-		if k := recs[i].Kind; k == protocol.KindBind || k == protocol.KindPresence {
+		if recs[i].Kind == protocol.KindBind {
 			bytes += nameCosts
 		}
 		if envs[i] == nil {

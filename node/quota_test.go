@@ -65,6 +65,16 @@ func TestOutsideMemberHasItsQuota(t *testing.T) {
 	}
 }
 
+// TestAnAgentAtWorkUsesLittleOfItsQuota: its presence becomes a record each minute, for years.
+func TestAnAgentAtWorkUsesLittleOfItsQuota(t *testing.T) {
+	cost := func(kind protocol.Kind) int64 {
+		return weigh([]protocol.Record{{Seq: 2, Kind: kind, Body: []byte(`{"agent":"visitor"}`)}}, []*protocol.Envelope{nil})
+	}
+	if is, name := cost(protocol.KindPresence), cost(protocol.KindBind); is > 1000 || name < nameCosts {
+		t.Errorf("a presence costs %d bytes, a name %d", is, name)
+	}
+}
+
 // TestAKeyOfOutsidersHasItsQuota: what a client gives that came with such a key is booked, also what is refused, and survives
 // a restart; beyond its bound nothing of it is kept, which it and a warning say. Agents inside have none.
 func TestAKeyOfOutsidersHasItsQuota(t *testing.T) {
