@@ -122,9 +122,11 @@ func copyAtRest(ctx context.Context, dir string) (c *api.StoreCopy, damage strin
 
 // sweepCopies removes what an export left that was killed. The caller holds the home.
 func sweepCopies(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, copyPrefix+"*"))
-	for _, d := range left {
-		err = errors.Join(err, os.RemoveAll(d))
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), copyPrefix) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
 	}
 	return err
 }

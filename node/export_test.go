@@ -35,6 +35,23 @@ func exported(t *testing.T, n *Node) []byte {
 	return file.Bytes()
 }
 
+// TestWhatAKilledExportLeftIsRemoved, whatever the folder is called that the home lies in; a file of somebody's stays.
+func TestWhatAKilledExportLeftIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b")
+	if err := os.MkdirAll(filepath.Join(dir, copyPrefix+"1", "journal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, copyPrefix+"mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sweepCopies(dir); err != nil {
+		t.Fatal(err)
+	}
+	if isThere(filepath.Join(dir, copyPrefix+"1")) || !isThere(filepath.Join(dir, copyPrefix+"mine")) {
+		t.Error("what was left is there still, or a file is not")
+	}
+}
+
 // TestWhatBelongsToTheHomeIsInTheExport, and nothing of the process that runs.
 func TestWhatBelongsToTheHomeIsInTheExport(t *testing.T) {
 	var n *Node
