@@ -47,21 +47,29 @@ func (n *Node) watchDeadlocks(ctx context.Context) error {
 			n.log.Error("messages not readable", "part", "deadlock", "err", err)
 			continue
 		}
-		if err := n.loop.call(ctx, func() { n.loop.deadlocks(found, stand) }); err != nil {
+		said := betweenAgents(found)
+		if err := n.loop.call(ctx, func() { n.loop.deadlocks(said, stand) }); err != nil {
 			return nil
 		}
 	}
 }
 
-// deadlocks compares what stands with what stood, and tells what has stood long enough.
-func (l *loop) deadlocks(newest []journal.Message, stand waits) {
-	var said []deadlock.Said
+// betweenAgents is what agents said to each other, oldest first. It reads values, so it is not for the loop.
+func betweenAgents(newest []journal.Message) (said []deadlock.Said) {
 	for i := len(newest) - 1; i >= 0; i-- {
 		e := &newest[i].Envelope
 		if e.Room != "" || e.From == "" || e.To == "" {
 			continue
 		}
-		said = append(said, deadlock.Said{ID: e.ID, From: l.core.Now(e.From), To: l.core.Now(e.To), FromRole: e.FromRole, Intent: e.Intent, Re: answered(e)})
+		said = append(said, deadlock.Said{ID: e.ID, From: e.From, To: e.To, FromRole: e.FromRole, Intent: e.Intent, Re: answered(e)})
+	}
+	return said
+}
+
+// deadlocks compares what stands with what stood, and tells what has stood long enough.
+func (l *loop) deadlocks(said []deadlock.Said, stand waits) {
+	for i := range said {
+		said[i].From, said[i].To = l.core.Now(said[i].From), l.core.Now(said[i].To)
 	}
 	var lines []string
 	now := map[string]bool{}
