@@ -44,7 +44,7 @@ func (n *Node) catchUp(ctx context.Context, gate chan struct{}) error {
 		return nil
 	}
 	if im == nil || im.Repaired {
-		defer n.fetchDamaged(ctx)
+		defer n.fetchDamagedWithin(ctx, n.cfg.askTime)
 	}
 	if im == nil { // the store was damaged, and this start has rebuilt it
 		im = &imported{Exported: n.began.UnixMilli(), Repaired: true}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/backup"
+	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 )
@@ -124,6 +125,30 @@ func TestAnImportedHomeAsksTheOthersFirst(t *testing.T) {
 	start(t, func(c *Config) { c.Home, c.askTime = home, time.Hour })
 	if isThere(filepath.Join(home, importedFile)) {
 		t.Error("a node that is alone still wants to ask")
+	}
+}
+
+// TestDamagedContentKeepsNobodyWaiting: mail is given out though the one who has an attachment does not come on with it.
+func TestDamagedContentKeepsNobodyWaiting(t *testing.T) {
+	a, _, na, nb := pair(t, protocol.RoleLocal)
+	a.stop()
+	asked, over := make(chan struct{}, 100), make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	nb.mesh.Handle(mesh.Blob, false, func(protocol.PeerID, mesh.Stream) {
+		asked <- struct{}{}
+		<-over
+	})
+	sha := strings.Repeat("ab", 32)
+	dir := na.home.path("journal", "blobs", sha[:2])
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, sha+".damaged"), []byte("x"), 0o600),
+		writeFile(na.home.path(importedFile), imported{Exported: 1, Repaired: true})); err != nil {
+		t.Fatal(err)
+	}
+	start(t, func(c *Config) { c.Home, c.askTime = a.home, 5*time.Second }) // ready within 20 s
+	select {
+	case <-asked:
+	case <-time.After(20 * time.Second):
+		t.Error("nobody was asked for it")
 	}
 }
 

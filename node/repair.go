@@ -148,6 +148,22 @@ func (n *Node) fetchDamaged(ctx context.Context) {
 	}
 }
 
+// fetchDamagedWithin is fetchDamaged for whoever waits no longer than that: the rest comes beside everything else.
+func (n *Node) fetchDamagedWithin(ctx context.Context, most time.Duration) {
+	through := make(chan struct{})
+	n.wait.Go(func() {
+		defer close(through)
+		n.fetchDamaged(ctx)
+	})
+	limit := time.NewTimer(most)
+	defer limit.Stop()
+	select {
+	case <-through:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
 func (n *Node) reportRecovery() {
 	r := n.store.Recovery()
 	if r.TornBytes > 0 {
