@@ -144,7 +144,7 @@ func TestDamagedContentKeepsNobodyWaiting(t *testing.T) {
 		writeFile(na.home.path(importedFile), imported{Exported: 1, Repaired: true})); err != nil {
 		t.Fatal(err)
 	}
-	start(t, func(c *Config) { c.Home, c.askTime = a.home, 5*time.Second }) // ready within 20 s
+	start(t, func(c *Config) { c.Home, c.askTime = a.home, time.Second }) // ready within 20 s
 	select {
 	case <-asked:
 	case <-time.After(20 * time.Second):
