@@ -46,6 +46,10 @@ func (j *Journal) salvage(path string, was *former) error {
 	if err := s.records(); err != nil {
 		return err
 	}
+	if j.HasDamaged() {
+		j.log.Error("records of the damaged store are missing; they are not served until another node has given them again", "records", len(j.bad))
+		j.keepBad() // once: there may be very many
+	}
 	if err := s.rest(); err != nil {
 		return err
 	}
@@ -212,9 +216,11 @@ func (s *salvager) append(batch []Stored) error {
 	if err := j.filled(t); err != nil {
 		return err
 	}
+	j.mu.Lock()
 	for _, pos := range bad {
-		j.noteBad(pos)
+		j.bad[pos] = true
 	}
+	j.mu.Unlock()
 	return nil
 }
 
