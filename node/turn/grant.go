@@ -18,11 +18,7 @@ func (o *Office) settleGranter(graceful bool) {
 	if o.granter != nil && o.granter.Term() == st.Term {
 		return
 	}
-	_, view, _ := o.do.Cores()
-	var known []claim.Claim
-	for _, c := range view.Claims() {
-		known = append(known, claim.Claim{ID: c.ID, Agent: c.Agent, Home: c.Home, Session: c.Session, Scopes: c.Scopes, Why: c.Why, Term: c.Term})
-	}
+	known := o.shown()
 	var silent []protocol.PeerID
 	if raw, err := o.do.Stored(KeyClaimsKnown); err != nil || o.doubt || !graceful && string(raw) != st.Term.String()+string(st.Term.Peer) {
 		silent = o.others()
@@ -69,6 +65,7 @@ func (o *Office) lead(now protocol.Moment) {
 		return
 	}
 	o.granter.Tick(now)
+	o.learnClaims(now)
 	o.writeClaims()
 	silent := o.granter.Silent()
 	for _, p := range silent {
@@ -77,6 +74,26 @@ func (o *Office) lead(now protocol.Moment) {
 	if t := o.granter.Term(); len(silent) == 0 && o.known != t {
 		o.known = t
 		o.do.Value(KeyClaimsKnown, []byte(t.String()+string(t.Peer)))
+	}
+}
+
+// shown are the claims that the records show as held.
+func (o *Office) shown() (out []claim.Claim) {
+	_, view, _ := o.do.Cores()
+	for _, c := range view.Claims() {
+		out = append(out, claim.Claim{ID: c.ID, Agent: c.Agent, Home: c.Home, Session: c.Session, Scopes: c.Scopes, Why: c.Why, Term: c.Term})
+	}
+	return out
+}
+
+// learnClaims takes up what a former main granted and whose record came late: else nobody would ever end it.
+func (o *Office) learnClaims(now protocol.Moment) {
+	own := false
+	for _, c := range o.shown() {
+		own = o.granter.Learn(now, c) && c.Home == o.self || own
+	}
+	if own {
+		o.tellOwn(now)
 	}
 }
 

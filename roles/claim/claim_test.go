@@ -189,3 +189,45 @@ func TestANewMainAsksFirst(t *testing.T) {
 		t.Error("an old main's yes counted after a new one was told")
 	}
 }
+
+func TestAFormerMainsGrantThatComesLateEnds(t *testing.T) {
+	old, now := protocol.Term{Number: 1, Peer: "A"}, protocol.Term{Number: 2, Peer: "B"}
+	g := NewGranter(now, at(0), nil, nil)
+	late := want("1", "C", "x")
+	late.Term = old
+	if !g.Learn(at(time.Second), late) || g.Learn(at(time.Second), late) {
+		t.Fatal("it is news once")
+	}
+	if _, no := g.Acquire(at(time.Second), want("2", "D", "x/y")); no == nil {
+		t.Error("what C may hold was granted to D")
+	}
+	if s := g.Silent(); len(s) != 1 || s[0] != "C" {
+		t.Errorf("to be asked: %v, want C", s)
+	}
+	if lost := g.Held(at(time.Second), "C", nil); len(lost) != 0 || g.Knows("1") {
+		t.Errorf("held after C said that it holds nothing; lost %v", lost)
+	}
+	if g.Learn(at(2*time.Second), late) {
+		t.Error("what has ended was taken up again, as the records do not show its end yet")
+	}
+
+	unanswered := want("3", "D", "z")
+	unanswered.Term = old
+	g.Learn(at(0), unanswered)
+	if g.Tick(at(protocol.ClaimLease)); g.Knows("3") {
+		t.Error("held though its holder was silent for a lease")
+	}
+	own := want("4", "C", "q")
+	if own, no := g.Acquire(at(protocol.ClaimLease), own); no != nil || !g.Release("C", "4", "done") || g.Learn(at(protocol.ClaimLease), own) {
+		t.Errorf("a claim of this term that was released was taken up again (%v)", no)
+	}
+	ended := map[string]bool{}
+	for _, r := range g.Records() {
+		if r.Op == protocol.ClaimEnd && r.Of == old {
+			ended[r.ID] = true
+		}
+	}
+	if len(ended) != 2 {
+		t.Errorf("ended on the record: %v", ended)
+	}
+}

@@ -26,6 +26,7 @@ type Granter struct {
 	since   protocol.Moment
 	claims  map[string]*granted
 	silent  map[protocol.PeerID]bool // they may hold what a former main granted and nobody here knows
+	over    map[string]bool          // former mains' claims that ended in this term
 	records []protocol.ClaimBody
 }
 
@@ -36,6 +37,7 @@ type granted struct {
 	// sure: granted in this term, or its holder has said in this term that it holds it. Of two that overlap the one that was
 	// sure first stays; the other is lost, and until its lease has run out nobody else is given what it covers.
 	sure, lost bool
+	former     bool // another main granted it, whoever has confirmed it since
 }
 
 func (c *granted) same(o *Claim) bool {
@@ -46,16 +48,35 @@ func (c *granted) same(o *Claim) bool {
 // held to run from now. silent are the members inside who have yet to say what they hold, none after a hand-over: then all
 // that was granted is known.
 func NewGranter(term protocol.Term, now protocol.Moment, known []Claim, silent []protocol.PeerID) *Granter {
-	g := &Granter{term: term, since: now, claims: map[string]*granted{}, silent: map[protocol.PeerID]bool{}}
+	g := &Granter{term: term, since: now, claims: map[string]*granted{}, silent: map[protocol.PeerID]bool{}, over: map[string]bool{}}
 	for _, c := range known {
-		if s, no := ParseAll(c.Scopes); no == nil {
-			g.claims[c.ID] = &granted{Claim: c, scopes: s, last: now}
-		}
+		g.know(now, c)
 	}
 	for _, p := range silent {
 		g.silent[p] = true
 	}
 	return g
+}
+
+func (g *Granter) know(now protocol.Moment, c Claim) {
+	if s, no := ParseAll(c.Scopes); no == nil {
+		g.claims[c.ID] = &granted{Claim: c, scopes: s, last: now, former: true}
+	}
+}
+
+// Learn takes a claim that the records show as held. One of a former main that is not known here came late, with a disk that
+// was away: it is held to run from now, and its holder's home is asked. True: it was news. What has ended here is not
+// taken up again, though the records may not show that yet.
+func (g *Granter) Learn(now protocol.Moment, c Claim) bool {
+	if c.Term == g.term || g.claims[c.ID] != nil || g.over[c.ID] {
+		return false
+	}
+	g.know(now, c)
+	if g.claims[c.ID] == nil {
+		return false
+	}
+	g.silent[c.Home] = true
+	return true
 }
 
 // Records are the decisions since the last call: they are to be durable before any answer leaves.
@@ -74,6 +95,9 @@ func (g *Granter) grant(c *granted, of protocol.Term) {
 
 func (g *Granter) end(c *granted, reason string) {
 	delete(g.claims, c.ID)
+	if c.former {
+		g.over[c.ID] = true
+	}
 	g.records = append(g.records, protocol.ClaimBody{Op: protocol.ClaimEnd, ID: c.ID, Term: g.term, Of: c.Term, Reason: reason})
 }
 
@@ -175,7 +199,7 @@ func (g *Granter) Held(now protocol.Moment, home protocol.PeerID, all []Claim) (
 				continue
 			}
 			c.Home, c.Scopes = home, scopes.Texts()
-			known = &granted{Claim: c, scopes: scopes, last: now}
+			known = &granted{Claim: c, scopes: scopes, last: now, former: true}
 			g.claims[c.ID] = known
 		}
 		if known.Home != home || !g.confirm(now, known) {
