@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/roles/member"
@@ -86,6 +87,9 @@ func openHome(dir string) (*home, error) {
 	if err := sweepCopies(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove what an export left: %w", err), lock.Close())
 	}
+	if err := lostFile(dir); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	if h.key, err = keyFile(filepath.Join(dir, "node.key"), true); err != nil {
 		return nil, errors.Join(unwritable(dir, err), lock.Close())
 	}
@@ -98,6 +102,20 @@ func openHome(dir string) (*home, error) {
 		return nil, errors.Join(fmt.Errorf("read %s: %w. Put a backup of this file back, or join again with a new home", filepath.Join(dir, "mesh.json"), err), lock.Close())
 	}
 	return h, nil
+}
+
+// lostFile refuses a home that was used and has lost the file that says which mesh it is in: a new mesh would begin over the
+// records of the old one.
+func lostFile(dir string) error {
+	if !isThere(filepath.Join(dir, "mesh.json")) && journal.Used(filepath.Join(dir, "journal")) {
+		return lost(dir, "mesh.json", "which mesh it is in")
+	}
+	return nil
+}
+
+func lost(dir, file, what string) error {
+	return fmt.Errorf("%s is missing, and this home was used before: without the file it does not know %s. Put a backup of it back, "+
+		"restore an export elsewhere (aster --home DIR import FILE), or begin with a new home (aster up --home DIR)", filepath.Join(dir, file), what)
 }
 
 // unwritable says what to do about a home that may not be written.

@@ -1,0 +1,75 @@
+package node
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aster-mesh/aster/node/journal"
+)
+
+// folderOf lists what is in a folder, with sizes of the files at its top.
+func folderOf(t *testing.T, dir string) string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if i, err := e.Info(); err == nil && e.Name() != "lock" && !e.IsDir() {
+			out = append(out, strings.TrimPrefix(path, dir)+i.ModTime().String())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(out, "\n")
+}
+
+// TestAUsedHomeThatLostItsMeshIsNotBegunAnew: a mesh of its own over the records of another would be silent damage.
+func TestAUsedHomeThatLostItsMeshIsNotBegunAnew(t *testing.T) {
+	r := start(t, nil)
+	r.stop()
+	file := filepath.Join(r.home, "mesh.json")
+	kept, err := os.ReadFile(file)
+	if err := errors.Join(err, os.Remove(file)); err != nil {
+		t.Fatal(err)
+	}
+	before := folderOf(t, r.home)
+	for range 2 {
+		err := Run(t.Context(), Config{Home: r.home, Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), "mesh.json is missing") || !strings.Contains(err.Error(), "import FILE") || !strings.Contains(err.Error(), "--home DIR") {
+			t.Fatalf("started: %v", err)
+		}
+	}
+	if after := folderOf(t, r.home); after != before {
+		t.Errorf("written:\n%s\nbefore:\n%s", after, before)
+	}
+	if err := os.WriteFile(file, kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, func(c *Config) { c.Home = r.home }).stop()
+}
+
+// TestAFirstStartThatWasCutIsBegunAgain: by a kill, or by an invite that was refused.
+func TestAFirstStartThatWasCutIsBegunAgain(t *testing.T) {
+	r := start(t, nil) // a home of the shape that the others here use
+	r.stop()
+	for _, name := range []string{"mesh.json", "mesh.key", "journal"} {
+		if err := os.RemoveAll(filepath.Join(r.home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := journal.Open(filepath.Join(r.home, "journal"), journal.Options{})
+	if err == nil {
+		err = store.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, func(c *Config) { c.Home = r.home }).stop()
+}
