@@ -104,10 +104,14 @@ func openHome(dir string) (*home, error) {
 	return h, nil
 }
 
-// lostFile refuses a home that was used and has lost the file that says which mesh it is in: a new mesh would begin over the
-// records of the old one.
+// lostFile refuses a home that was used and has lost the file that says who it is or which mesh it is in: another node would
+// begin over the words of the old one, or a new mesh over the records of the old one.
 func lostFile(dir string) error {
-	if !isThere(filepath.Join(dir, "mesh.json")) && journal.Used(filepath.Join(dir, "journal")) {
+	hasMesh, used := isThere(filepath.Join(dir, "mesh.json")), journal.Used(filepath.Join(dir, "journal"))
+	if (hasMesh || used) && !isThere(filepath.Join(dir, "node.key")) {
+		return lost(dir, "node.key", "which node it is")
+	}
+	if used && !hasMesh {
 		return lost(dir, "mesh.json", "which mesh it is in")
 	}
 	return nil

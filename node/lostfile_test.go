@@ -30,26 +30,45 @@ func folderOf(t *testing.T, dir string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestAUsedHomeThatLostItsMeshIsNotBegunAnew: a mesh of its own over the records of another would be silent damage.
-func TestAUsedHomeThatLostItsMeshIsNotBegunAnew(t *testing.T) {
+// TestAUsedHomeThatLostWhoItIsIsNotBegunAnew: a mesh of its own over the records of another would be silent damage, and so
+// would another node that goes on with the words of the one that others know.
+func TestAUsedHomeThatLostWhoItIsIsNotBegunAnew(t *testing.T) {
 	r := start(t, nil)
 	r.stop()
-	file := filepath.Join(r.home, "mesh.json")
-	kept, err := os.ReadFile(file)
-	if err := errors.Join(err, os.Remove(file)); err != nil {
-		t.Fatal(err)
-	}
-	before := folderOf(t, r.home)
-	for range 2 {
-		err := Run(t.Context(), Config{Home: r.home, Log: slog.New(slog.DiscardHandler)})
-		if err == nil || !strings.Contains(err.Error(), "mesh.json is missing") || !strings.Contains(err.Error(), "import FILE") || !strings.Contains(err.Error(), "--home DIR") {
-			t.Fatalf("started: %v", err)
+	refused := func(missing string, files ...string) {
+		t.Helper()
+		kept := map[string][]byte{}
+		for _, name := range files {
+			raw, err := os.ReadFile(filepath.Join(r.home, name))
+			if err := errors.Join(err, os.Remove(filepath.Join(r.home, name))); err != nil {
+				t.Fatal(err)
+			}
+			kept[name] = raw
+		}
+		before := folderOf(t, r.home)
+		for range 2 {
+			err := Run(t.Context(), Config{Home: r.home, Log: slog.New(slog.DiscardHandler)})
+			if err == nil || !strings.Contains(err.Error(), missing+" is missing") || !strings.Contains(err.Error(), "import FILE") || !strings.Contains(err.Error(), "--home DIR") {
+				t.Fatalf("started without %s: %v", files, err)
+			}
+		}
+		if after := folderOf(t, r.home); after != before {
+			t.Errorf("written:\n%s\nbefore:\n%s", after, before)
+		}
+		for name, raw := range kept {
+			if err := os.WriteFile(filepath.Join(r.home, name), raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if after := folderOf(t, r.home); after != before {
-		t.Errorf("written:\n%s\nbefore:\n%s", after, before)
+	refused("mesh.json", "mesh.json")
+	refused("node.key", "node.key")
+	refused("node.key", "node.key", "mesh.json")
+	if err := os.Rename(filepath.Join(r.home, "journal"), filepath.Join(r.home, "kept")); err != nil {
+		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, kept, 0o600); err != nil {
+	refused("node.key", "node.key")
+	if err := os.Rename(filepath.Join(r.home, "kept"), filepath.Join(r.home, "journal")); err != nil {
 		t.Fatal(err)
 	}
 	start(t, func(c *Config) { c.Home = r.home }).stop()
