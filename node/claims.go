@@ -49,6 +49,19 @@ func (n *Node) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim
 		no    *protocol.Refusal
 	}
 	answer := make(chan reply, 1)
+	var forget func()
+	giveUp := func() { // who asked hears that there is no claim: then there must be none
+		_ = n.loop.post(n.ctx, func() {
+			select {
+			case r := <-answer:
+				if r.no == nil {
+					n.loop.office.Release(r.claim.ID)
+				}
+			default:
+				forget()
+			}
+		})
+	}
 	err = n.loop.call(ctx, func() {
 		l := n.loop
 		if !l.inside() {
@@ -59,9 +72,12 @@ func (n *Node) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim
 			l.core.Step(l.now, hub.Declare{Agent: agent, Client: "cli"}) // its first use
 		}
 		c := claim.Claim{ID: string(newID()), Agent: agent, Home: n.home.peer, Session: session, Scopes: req.Scopes, Why: protocol.CutText(req.Why, protocol.ShortTextBytesMax)}
-		l.office.Acquire(c, func(c claim.Claim, no *protocol.Refusal) { answer <- reply{c, no} })
+		forget = l.office.Acquire(c, func(c claim.Claim, no *protocol.Refusal) { answer <- reply{c, no} })
 	})
 	if err != nil {
+		if forget != nil {
+			giveUp()
+		}
 		return out, err
 	}
 	select {
@@ -72,6 +88,7 @@ func (n *Node) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim
 		return api.Claim{ID: r.claim.ID, Agent: r.claim.Agent, Home: r.claim.Home, NodeName: n.home.mesh.Name, Scopes: r.claim.Scopes, Why: r.claim.Why,
 			Since: time.Now().UnixMilli(), Term: r.claim.Term.Number, Here: true, Left: (protocol.ClaimLease - protocol.ClaimStopsEarly).Milliseconds()}, nil
 	case <-ctx.Done():
+		giveUp()
 		return out, protocol.Refuse(protocol.CodeNotAllowed, "main's node did not answer within %s", "aster main show says who it is; try again", askWait)
 	}
 }

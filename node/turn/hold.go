@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,9 +140,16 @@ func (o *Office) renewed(asked protocol.Moment, id string, ok bool, term protoco
 }
 
 // Acquire asks main, wherever that is, for a claim of an agent here under an id that was never used. answer runs once the
-// claim is durable here, or once it is refused, or never. forget gives the question up.
+// claim is durable here, or once it is refused, or never. forget gives the question up: if no answer ran yet none will, and
+// what main grants all the same is released. Who holds the same already keeps it.
 func (o *Office) Acquire(c claim.Claim, answer func(claim.Claim, *protocol.Refusal)) (forget func()) {
-	asked := o.do.Moment()
+	asked, over, again := o.do.Moment(), false, o.holds(c)
+	say := func(c claim.Claim, no *protocol.Refusal) {
+		if !over {
+			over = true
+			answer(c, no)
+		}
+	}
 	granted := func(c claim.Claim, no *protocol.Refusal) {
 		if no == nil && !o.holder.Granted(asked, c) {
 			no = protocol.Refuse(protocol.CodeBusy, "another node became main meanwhile", "try again")
@@ -149,13 +157,37 @@ func (o *Office) Acquire(c claim.Claim, answer func(claim.Claim, *protocol.Refus
 		if no == nil {
 			o.keepClaims()
 		}
-		o.later(func() { answer(c, no) })
+		o.later(func() { say(c, no) })
 	}
+	drop := func() {}
 	if o.main() == o.self {
 		granted(o.grant(c))
-		return func() {}
+	} else {
+		drop = o.askFor(c, granted, say)
 	}
-	forget, no := o.ask(meshwire.Claims{Kind: askAcquire, Items: []meshwire.ClaimItem{itemOf(c)}}, func(f meshwire.Claims) {
+	return func() {
+		if over {
+			return
+		}
+		over = true
+		if !again { // else main ends the old one when it grants the new: a release would let another in beside the old
+			drop()
+			o.letGo(c, "nobody waits for it any more")
+		}
+	}
+}
+
+// holds says whether the same process holds the same already.
+func (o *Office) holds(c claim.Claim) bool {
+	scopes, no := claim.ParseAll(c.Scopes)
+	return no == nil && slices.ContainsFunc(o.Held(), func(h claim.Claim) bool {
+		return h.Agent == c.Agent && h.Session == c.Session && slices.Equal(h.Scopes, scopes.Texts())
+	})
+}
+
+// askFor asks main's node for a claim; what it cannot even ask it says at once.
+func (o *Office) askFor(c claim.Claim, granted, say func(claim.Claim, *protocol.Refusal)) (drop func()) {
+	drop, no := o.ask(meshwire.Claims{Kind: askAcquire, Items: []meshwire.ClaimItem{itemOf(c)}}, func(f meshwire.Claims) {
 		no := refusalOf(&f)
 		if no == nil && len(f.Items) != 1 {
 			no = protocol.Refuse(protocol.CodeBadFrame, "main's answer names no claim", "")
@@ -171,9 +203,9 @@ func (o *Office) Acquire(c claim.Claim, answer func(claim.Claim, *protocol.Refus
 		granted(c, nil)
 	})
 	if no != nil {
-		answer(c, no)
+		say(c, no)
 	}
-	return forget
+	return drop
 }
 
 // Release ends a claim of an agent here.
