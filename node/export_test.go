@@ -158,6 +158,10 @@ func TestTheMeshKeyMayBeElsewhere(t *testing.T) {
 	var n *Node
 	r := start(t, func(c *Config) { c.probe = func(x *Node) { n = x } })
 	file := filepath.Join(t.TempDir(), "mesh.json")
+	broken := errors.New("the stick is gone")
+	if _, err := takeMeshKey(r.home, file, func(string) error { return broken }); !errors.Is(err, broken) || !isThere(n.home.path("mesh.key")) || isThere(file) {
+		t.Errorf("with a folder that is not on the disk: %v", err)
+	}
 	if mesh, err := TakeMeshKey(r.home, file); err != nil || mesh != n.home.mesh.Mesh {
 		t.Fatalf("took %q, %v", mesh, err)
 	}

@@ -41,3 +41,16 @@ func checkOwner(dir string) error {
 	}
 	return nil
 }
+
+// syncFolder puts the names of a folder onto its disk. A file system that cannot has nothing to wait for.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}

@@ -28,6 +28,12 @@ const (
 
 // TakeMeshKey moves the mesh key of the home dir into a new file. A node may run in it meanwhile. It returns the mesh's id.
 func TakeMeshKey(dir, file string) (mesh string, err error) {
+	return takeMeshKey(dir, file, syncFolder)
+}
+
+// takeMeshKey removes the key from the home once the new file and its name are on the disk, or stick, that it is on: sync
+// does the name.
+func takeMeshKey(dir, file string, sync func(folder string) error) (mesh string, err error) {
 	m, err := readMesh(dir)
 	if err != nil {
 		return "", err
@@ -55,7 +61,10 @@ func TakeMeshKey(dir, file string) (mesh string, err error) {
 		return "", fmt.Errorf("write mesh key: %w", err)
 	}
 	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = sync(filepath.Dir(file))
+	}
+	if err != nil {
 		return "", errors.Join(fmt.Errorf("write mesh key: %w", err), os.Remove(file))
 	}
 	if _, err := readMeshKey(file); err != nil { // before the only other one goes
