@@ -20,9 +20,16 @@ const accessLook = time.Second
 // warnAccess is the kind of the warning that speaks of the file.
 const warnAccess = "access"
 
+// fileLook is what a file looked like.
+type fileLook struct {
+	mod  time.Time
+	size int64
+}
+
 // openAccess makes the lists of the home hold. Without a readable file nobody but this machine is let in: an owner who
 // shut doors must not find them open after a restart.
 func (n *Node) openAccess() {
+	n.accessRead = lookAt(n.home.path("access.json")) // before it is read: what changes from here on is seen
 	if _, err := n.web.LoadAccess(); err != nil {
 		n.web.ShutOut()
 		n.warnings.set(warnAccess, "access.json is not readable ("+err.Error()+"): only this machine is let in")
@@ -31,8 +38,6 @@ func (n *Node) openAccess() {
 
 // watchAccess follows what somebody writes into access.json. What is not readable changes nothing, and is said.
 func (n *Node) watchAccess(ctx context.Context) error {
-	path := n.home.path("access.json")
-	mod, size := lookAt(path)
 	looks := time.NewTicker(accessLook)
 	defer looks.Stop()
 	for {
@@ -40,33 +45,38 @@ func (n *Node) watchAccess(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-looks.C:
-		}
-		m, s := lookAt(path)
-		if m.Equal(mod) && s == size {
-			continue
-		}
-		mod, size = m, s
-		changed, err := n.web.LoadAccess()
-		if err != nil {
-			n.warnings.set(warnAccess, "access.json is not readable ("+err.Error()+"): what it said before holds")
-			continue
-		}
-		n.warnings.clear(warnAccess)
-		if changed {
-			n.accessChanged()
+			n.lookAtAccess()
 		}
 	}
 }
 
-func lookAt(path string) (mod time.Time, size int64) {
+// lookAtAccess reads access.json if it is not as it was when it was read last. One goroutine calls it.
+func (n *Node) lookAtAccess() {
+	look := lookAt(n.home.path("access.json"))
+	if look.mod.Equal(n.accessRead.mod) && look.size == n.accessRead.size {
+		return
+	}
+	n.accessRead = look
+	changed, err := n.web.LoadAccess()
+	if err != nil {
+		n.warnings.set(warnAccess, "access.json is not readable ("+err.Error()+"): what it said before holds")
+		return
+	}
+	n.warnings.clear(warnAccess)
+	if changed {
+		n.accessChanged()
+	}
+}
+
+func lookAt(path string) fileLook {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, -1
+		return fileLook{size: -1}
 	}
 	if err != nil {
-		return time.Time{}, -2
+		return fileLook{size: -2}
 	}
-	return info.ModTime(), info.Size()
+	return fileLook{info.ModTime(), info.Size()}
 }
 
 // accessChanged makes the lists hold for the sockets that are open.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/access"
 )
 
 // elsewhere is a listener whose connections come from an address of the test's choice.
@@ -305,5 +307,30 @@ func TestABoardThatListensOnLoopbackAloneIsNotExposed(t *testing.T) {
 		if err != nil || web.Exposed(at) != want {
 			t.Errorf("%s: %v %v", addr, !want, err)
 		}
+	}
+}
+
+// TestAChangeBeforeTheFirstLookIsSeen: the lists are read at the start, and looked at only once everything runs.
+func TestAChangeBeforeTheFirstLookIsSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"ui":{"allowlist":["10.0.0.0/8"]}}`)
+	n := &Node{home: &home{dir: filepath.Dir(path)}, ctx: t.Context(), done: t.Context().Done()}
+	n.loop = &loop{n: n, jobs: make(chan func(), 1)}
+	var err error
+	if n.web, err = web.New(web.Config{Backend: n, Access: operatorsFile(path)}); err != nil {
+		t.Fatal(err)
+	}
+	n.openAccess()
+	write(`{"ui":{"allowlist":["192.168.0.0/16"]}}`)
+	n.lookAtAccess()
+	rules := n.web.Access()
+	if from := netip.MustParseAddr("10.1.2.3"); rules.Allows(access.UI, from) || len(n.loop.jobs) != 1 {
+		t.Errorf("%s may still come in, and %d were told", from, len(n.loop.jobs))
 	}
 }

@@ -76,6 +76,7 @@ type Node struct {
 	metrics     http.Handler // fixed before anything runs
 	uploads     sync.Mutex   // held while a client's upload is counted and entered
 	retention   retention
+	accessRead  fileLook // access.json when it was read last; the goroutine's that watches it, once that runs
 }
 
 var _ web.Backend = (*Node)(nil)
