@@ -33,6 +33,7 @@ export class MessageWindow {
     this.of = 0;
     this.state = "ready"; // ready, asking, failed
     this.turn = 0;
+    this.stock = 0; // which moment's messages these are: what older or newer ones were asked for beside others is not for them
   }
 
   get plain() {
@@ -70,6 +71,7 @@ export class MessageWindow {
     this.until = moment.at;
     if (since || Object.keys(filter).length) return this.open(filter, since, same);
     if (!same) this.turn = ++turns;
+    this.stock++; // the selection is the same, what is held is not
     this.filter = filter;
     this.since = 0;
     this.state = "ready";
@@ -109,9 +111,10 @@ export class MessageWindow {
   async older(turn = this.turn) {
     if (!this.before || this.growing) return;
     this.growing = true;
+    const stock = this.stock;
     try {
       const got = await this.query({ before: String(this.before) });
-      if (turn !== this.turn) return;
+      if (turn !== this.turn || stock !== this.stock) return;
       const first = this.items[0]?.pos ?? Infinity;
       this.items = got.messages.filter((m) => m.pos < first).concat(this.items);
       this.before = got.before ?? 0;
@@ -131,10 +134,10 @@ export class MessageWindow {
   async newer() {
     if (!this.after || this.growing || this.filter.q) return;
     this.growing = true;
-    const turn = this.turn;
+    const turn = this.turn, stock = this.stock;
     try {
       const got = await this.query({ after: String(this.after) });
-      if (turn !== this.turn) return;
+      if (turn !== this.turn || stock !== this.stock) return;
       const last = this.items.at(-1)?.pos ?? 0;
       this.items = this.items.concat(got.messages.filter((m) => m.pos > last));
       this.after = got.after ?? 0;
