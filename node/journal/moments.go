@@ -28,23 +28,29 @@ func (j *Journal) Beside(at protocol.HLC) (prev, next protocol.HLC, late uint64,
 
 // Timeline gives the times of messages at even counts, the first and the last included, at most n of them, in order.
 func (j *Journal) Timeline(n int) ([]protocol.HLC, error) {
-	var all []protocol.HLC
+	var out []protocol.HLC
 	err := j.read(func(c *conn) error {
-		all = nil
-		return c.each("SELECT at FROM msgs WHERE intent<>'' ORDER BY at", nil, func(s *sqlite3.Stmt) bool {
-			all = append(all, protocol.HLC(s.ColumnInt64(0)))
+		out = nil
+		all, err := c.number("SELECT count(*) FROM msgs WHERE intent<>''")
+		if err != nil {
+			return err
+		}
+		take := func(s *sqlite3.Stmt) bool {
+			out = append(out, protocol.HLC(s.ColumnInt64(0)))
 			return true
-		})
+		}
+		if all <= int64(n) {
+			return c.each("SELECT at FROM msgs WHERE intent<>'' ORDER BY at", nil, take)
+		}
+		return c.each(sampled, []any{all - 1, n - 1}, take)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("times of messages: %w", err)
 	}
-	if len(all) <= n {
-		return all, nil
-	}
-	out := make([]protocol.HLC, n)
-	for i := range out {
-		out[i] = all[i*(len(all)-1)/(n-1)]
-	}
 	return out, nil
 }
+
+// sampled gives, of ?1+1 messages in order, those at k*?1/?2 for all k up to ?2: only they leave the database. The first k that
+// may lead to the place i is i*?2/?1, rounded up.
+const sampled = `SELECT at FROM (SELECT at, row_number() OVER (ORDER BY at)-1 AS i FROM msgs WHERE intent<>'')
+	WHERE i = (i*?2+?1-1)/?1*?1/?2 ORDER BY i`
