@@ -127,7 +127,7 @@ func (l *loop) heldFor(agent protocol.AgentID) (map[protocol.LogID]uint64, error
 	}
 	if k.Here {
 		for _, name := range append([]protocol.AgentID{k.Agent}, l.core.Formerly(k.Agent)...) {
-			places, err := l.store.Addressed(name)
+			places, err := l.store.Addressed(name, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -216,7 +216,7 @@ func (l *loop) mailOf(a hub.Arrival) ([]hub.Arrived, error) {
 	}
 	var places []hub.Ref
 	for _, name := range a.Names {
-		found, err := l.store.Addressed(name)
+		found, err := l.store.Addressed(name, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -219,12 +219,12 @@ func (d *Disk) Checkpoint(name string) (uint64, []byte, bool, error) {
 	return f.pos, f.data, true, nil
 }
 
-// Addressed lists all messages that name an agent as their target or are in its inbox, oldest first.
-func (d *Disk) Addressed(agent protocol.AgentID) (out []journal.Place, err error) {
+// Addressed lists all messages of a hybrid time and later that name an agent as their target or are in its inbox, oldest first.
+func (d *Disk) Addressed(agent protocol.AgentID, since protocol.HLC) (out []journal.Place, err error) {
 	key := protocol.FoldAgentID(agent)
 	for _, r := range d.order {
 		to := r.env != nil && protocol.FoldAgentID(r.env.To) == key
-		if to || slices.ContainsFunc(d.inbox[key], func(row *inboxRow) bool { return row.rec == r }) {
+		if r.Record.At >= since && (to || slices.ContainsFunc(d.inbox[key], func(row *inboxRow) bool { return row.rec == r })) {
 			out = append(out, journal.Place{Log: r.Record.Log, Seq: r.Record.Seq, Pos: r.Pos})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Mail is what a store knows of messages to an agent.
 type Mail interface {
 	Past
-	Addressed(protocol.AgentID) ([]journal.Place, error)
+	Addressed(agent protocol.AgentID, since protocol.HLC) ([]journal.Place, error)
 	Message(log protocol.LogID, seq uint64) (journal.Message, bool, error)
 }
 
@@ -39,9 +39,10 @@ func Missed(now time.Time, store Mail, core *hub.Core, agent protocol.AgentID) (
 		return in, nil
 	}
 	var places []journal.Place
+	since := protocol.HLCAt(now.Add(-protocol.MessageLife)) // what is over by its age is not read: an author's hybrid time is never behind its wall
 	names := append([]protocol.AgentID{agent}, core.Formerly(agent)...)
 	for _, name := range names {
-		found, err := store.Addressed(name)
+		found, err := store.Addressed(name, since)
 		if err != nil {
 			return in, err
 		}
