@@ -117,21 +117,34 @@ func (n *Node) RepairStore(ctx context.Context) (api.StoreHealth, error) {
 	if err := n.loop.call(ctx, func() { n.loop.mendAt = time.Time{} }); err != nil {
 		return api.StoreHealth{}, err
 	}
-	limit := time.NewTimer(repairTime)
-	defer limit.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		h, err := n.StoreHealth(ctx)
-		if err != nil || len(h.Missing) == 0 {
-			return h, err
+	var h api.StoreHealth
+	err := lookUntil(ctx, repairTime, func() (through bool, err error) {
+		h, err = n.StoreHealth(ctx)
+		return len(h.Missing) == 0, err
+	})
+	return h, err
+}
+
+// The pause between two looks at what was repaired: each reads all heads and lists the content.
+const (
+	firstPause = 50 * time.Millisecond
+	pauseMax   = 2 * time.Second
+)
+
+// lookUntil looks until it is through, less and less often, and for the last time after within.
+func lookUntil(ctx context.Context, within time.Duration, look func() (through bool, err error)) error {
+	for pause, until := firstPause, time.Now().Add(within); ; pause = min(2*pause, pauseMax) {
+		through, err := look()
+		left := time.Until(until)
+		if err != nil || through || left <= 0 {
+			return err
 		}
+		t := time.NewTimer(min(pause, left))
 		select {
-		case <-tick.C:
-		case <-limit.C:
-			return h, nil
+		case <-t.C:
 		case <-ctx.Done():
-			return h, context.Cause(ctx)
+			t.Stop()
+			return context.Cause(ctx)
 		}
 	}
 }
