@@ -28,7 +28,12 @@ func (c *Conn) Uncork(atOnce bool) bool {
 	t := c.takeLocked(false)
 	c.mu.Unlock()
 	err := c.gather(&t)
-	all := c.wire.offer()
-	c.put(err != nil || !all) // the write loop meets the same error again, and ends the connection
+	all := c.wire.offer() // whole frames, up to the one that failed
+	if err != nil {
+		// The frames from there on are gone with t, and the write loop would not notice: end it here. Only behind a close frame
+		// that answers an offence the end is the read loop's. No ping names a frame that is gone, so none counts as read.
+		c.writeFailed(err)
+	}
+	c.put(!all)
 	return err == nil && all
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // plain is a connection over a real socket, and the client's plain end of it.
@@ -131,5 +133,50 @@ func TestWhatIsCorkedIsWrittenBeforeTheFarewell(t *testing.T) {
 	}
 	if code, reason := r.readClose(); code != 1000 || reason != "done" {
 		t.Errorf("closed with %d %q", code, reason)
+	}
+}
+
+// TestAConnectionEndsWithAnUncorkThatFails: its frames are gone, so nothing may follow them.
+func TestAConnectionEndsWithAnUncorkThatFails(t *testing.T) {
+	conns := make(chan *Conn, 1)
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, err := Upgrade(w, r, Options{}); err == nil {
+			conns <- c // without its loops: nobody else may notice
+		}
+	}))
+	t.Cleanup(ts.Close)
+	far, err := net.Dial("tcp", strings.TrimPrefix(ts.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { far.Close() })
+	if _, err := far.Write([]byte("GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	c := <-conns
+	t.Cleanup(func() { c.wire.Conn.Close() })
+	c.wire.arm(-time.Second, time.Minute)
+	if err := c.ws.WriteMessage(websocket.TextMessage, []byte("too late")); err == nil {
+		t.Fatal("a write after its time went through")
+	}
+	c.wire.arm(time.Minute, time.Minute)
+	if c.wire.raw == nil {
+		t.Skip("no Uncork writes here")
+	}
+	c.put(false)
+	c.Cork()
+	if !c.Send([]byte("lost")) {
+		t.Fatal("not taken")
+	}
+	if c.Uncork(true) {
+		t.Error("Uncork says that all is written")
+	}
+	select {
+	case <-c.Done():
+	default:
+		t.Error("the connection goes on")
+	}
+	if c.Send([]byte("behind a gap")) || c.written != 0 {
+		t.Errorf("a frame is taken behind those that are gone, and %d count as written", c.written)
 	}
 }
