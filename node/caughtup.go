@@ -52,7 +52,11 @@ func (n *Node) catchUp(ctx context.Context, gate chan struct{}) error {
 			n.log.Warn("that something may be missing was not written down", "err", err)
 		}
 	}
-	n.log.Info("this home was imported: mail waits until another node has given back what was done since", "part", "home", "exported", im.Exported)
+	if im.Repaired {
+		n.log.Info("the store of this home was damaged: mail waits until another node has given back what it lost", "part", "home", "repaired", im.Exported)
+	} else {
+		n.log.Info("this home was imported: mail waits until another node has given back what was done since", "part", "home", "exported", im.Exported)
+	}
 	limit := time.NewTimer(n.cfg.askTime)
 	defer limit.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)

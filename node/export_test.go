@@ -144,11 +144,15 @@ func TestDamagedContentKeepsNobodyWaiting(t *testing.T) {
 		writeFile(na.home.path(importedFile), imported{Exported: 1, Repaired: true})); err != nil {
 		t.Fatal(err)
 	}
-	start(t, func(c *Config) { c.Home, c.askTime = a.home, time.Second }) // ready within 20 s
+	var said safeBuffer
+	start(t, func(c *Config) { c.Home, c.askTime, c.Log = a.home, time.Second, said.logger() }) // ready within 20 s
 	select {
 	case <-asked:
 	case <-time.After(20 * time.Second):
 		t.Error("nobody was asked for it")
+	}
+	if log := said.String(); !strings.Contains(log, "the store of this home was damaged") || strings.Contains(log, "was imported") {
+		t.Error("a repaired home is said to be something else")
 	}
 }
 
