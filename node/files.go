@@ -61,7 +61,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// enableFiles serves the folders of agents: the node's own, and every agent here whose folder somebody made.
+// enableFiles serves the folders of agents: the node's own, and every agent whose folder somebody made.
 func (n *Node) enableFiles() {
 	agents := map[protocol.AgentID]bool{}
 	_ = n.loop.call(n.ctx, func() {
@@ -81,8 +81,26 @@ func (n *Node) enableFiles() {
 		}
 	}
 	for id := range agents {
+		n.beginFolder(id)
 		if err := n.bridge.Enable(id); err != nil {
 			n.log.Warn("agent's folder not served", "agent", id, "err", err)
 		}
+	}
+}
+
+// beginFolder makes an agent of a folder that somebody made and no node has served yet, so that others can write to it before
+// it has said anything. One that was served stays as it is: its agent may have been forgotten, or live elsewhere now.
+func (n *Node) beginFolder(id protocol.AgentID) {
+	dir := bridge.FolderOf(n.home.path("agents"), id)
+	if !isThere(dir) || isThere(filepath.Join(dir, "inbox.jsonl")) {
+		return
+	}
+	var known bool
+	err := n.loop.call(n.ctx, func() { _, known = n.loop.core.Agent(id) })
+	if err == nil && !known {
+		_, err = n.loop.ask(n.ctx, func(t hub.Token) hub.Input { return hub.Declare{Agent: id, Client: "files", Token: t} })
+	}
+	if err != nil {
+		n.log.Warn("agent's folder is no agent yet", "agent", id, "err", err)
 	}
 }
