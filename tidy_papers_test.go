@@ -144,6 +144,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"board/checkpoint.go:decodeImage":             "FuzzDecodeImage",
 	"spec/check/msgpack.go:unpacked":              "FuzzUnpacked",
 	"protocol/depth.go:Depth":                     "FuzzDepth",
+	"protocol/number.go:WildNumber":               "FuzzNumbers",
 }
 
 func TestWhateverReadsForeignBytesIsFuzzed(t *testing.T) {

@@ -155,6 +155,9 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if protocol.Depth(raw) > protocol.NestingMax {
 		return protocol.Refuse(protocol.CodeTooDeep, "the body is nested deeper than %d", "", protocol.NestingMax)
 	}
+	if no := protocol.RefuseNumbers("the body", raw); no != nil {
+		return no
+	}
 	if err := json.Unmarshal(raw, v); err != nil {
 		return protocol.Refuse(protocol.CodeBadFrame, "the body is not the JSON that this address takes", "")
 	}

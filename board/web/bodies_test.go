@@ -21,6 +21,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		status           int
 	}{
 		{"too large", `{"to":"` + strings.Repeat("a", protocol.FrameBytesMax) + `"}`, protocol.CodeFrameTooLarge, 413},
+		{"a number that no double holds", `{"to":"a","intent":"UserPrompt","value":{"e":1e999999}}`, protocol.CodeWrongType, 415},
 		{"too deep", `{"to":"a","intent":"UserPrompt","value":` + deep + `}`, protocol.CodeTooDeep, 400},
 		{"not UTF-8", "{\"to\":\"a\xff\"}", protocol.CodeNotUTF8, 400},
 		{"cut off", `{"to":"a"`, protocol.CodeBadFrame, 400},

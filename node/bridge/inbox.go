@@ -62,7 +62,7 @@ type inboxLine struct {
 
 func encodeItem(it Item, store string) []byte {
 	e := it.Envelope
-	value := e.Value
+	value := json.RawMessage(protocol.TameNumbers(e.Value))
 	if len(value) == 0 {
 		value = json.RawMessage("null")
 	}

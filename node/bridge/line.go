@@ -76,6 +76,9 @@ func topLevel(raw []byte) (map[string]json.RawMessage, *protocol.Refusal) {
 	if !json.Valid(raw) {
 		return nil, protocol.Refuse(protocol.CodeBadFrame, "the line is not one JSON value", `to say plain text write {"say":"…"}; each line must be complete`)
 	}
+	if no := protocol.RefuseNumbers("the line", raw); no != nil {
+		return nil, no
+	}
 	if raw[0] != '{' {
 		return nil, protocol.Refuse(protocol.CodeWrongType, "the line is not a JSON object", formsHint)
 	}

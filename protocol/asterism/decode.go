@@ -124,6 +124,9 @@ func Decode(b []byte, limit int) (Frame, *protocol.Refusal) {
 		if fault.deep {
 			return Frame{}, protocol.Refuse(protocol.CodeTooDeep, "arrays and objects nest deeper than %d", "", protocol.NestingMax)
 		}
+		if fault.wild {
+			return Frame{}, protocol.RefuseNumber("the frame", fault.at)
+		}
 		return Frame{}, protocol.Refuse(protocol.CodeBadFrame, "not JSON at byte %d", "", fault.at)
 	}
 	if at := space(b, 0); b[at] != '{' {

@@ -203,13 +203,14 @@ func FuzzDecode(f *testing.F) {
 		`{"type":"CUSTOM","name":"X","value":{"re_msgId":"a"}}`, `{"name":"X","timestamp":1e300}`, `null`, `[[[[]]]]`,
 		`{"type":"HELLO","agentId":"a","capabilities":{"x":["y"]}}`, `{"a":"\ud800\u0041\\","a":1}`, "{\"name\":\"\xff\"}",
 		`{"type":"TEXT_MESSAGE_CONTENT","delta":"x","n":-0.0e-1}`, `{"type":"RUN_ERROR","message":"m","agentid":"x","Value":1}`,
+		`{"name":"X","value":{"e":1e999999}}`, `{"name":"X","value":` + strings.Repeat("7", 5000) + `}`, `[1e999`,
 		`{"":[],"name":"X","value":"x"}`, `[1,2`, `{"a":tru}`, `"\x"`, `{"a" : 1 , "b":[ ] }`,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ms, fault := scan(b, nil)
-		if fault == nil != scanTwin(b) && (fault == nil || !fault.deep) {
+		if fault == nil != scanTwin(b) && (fault == nil || !fault.deep && !fault.wild) {
 			t.Fatalf("scan says %v of %q, encoding/json says valid: %v", fault, b, scanTwin(b))
 		}
 		if fault == nil && utf8.Valid(b) {

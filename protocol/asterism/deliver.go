@@ -9,14 +9,15 @@ import (
 // AppendDelivery appends the copy of a message for an agent or a board: CUSTOM with name and value, or, for a frame of a
 // run, its own type with its fields at the top. timestampMs is when this hub took the message; the sender's own time, when
 // it differs, goes along as declaredTs (fault B19). The value must be inline: a caller fetches a ValueBlob first. A message
-// that is kept carries its msgId, so that its recipient acknowledges it; a live one does not.
+// that is kept carries its msgId, so that its recipient acknowledges it; a live one does not. A number that not every reader holds,
+// which an earlier version or another node let in, goes out as a string: whoever reads the frame must not fail by it.
 func AppendDelivery(b []byte, e *protocol.Envelope, timestampMs int64) []byte {
 	row := protocol.Lookup(e.Intent)
 	if row.Class == protocol.ClassRun && e.Intent != protocol.AgentText && e.Intent != protocol.ToolCall {
 		b = appendKey(append(b, '{'), "type")
 		b = append(AppendString(b, string(e.Intent)), ',')
 		b = appendEnvelope(b, e, timestampMs, row.Keeping == protocol.Kept)
-		return append(dropComma(appendSpread(b, e.Value)), '}')
+		return append(dropComma(appendSpread(b, protocol.TameNumbers(e.Value))), '}')
 	}
 	b = append(b, `{"type":"CUSTOM",`...)
 	b = appendText(b, "name", string(e.Intent))
@@ -25,7 +26,7 @@ func AppendDelivery(b []byte, e *protocol.Envelope, timestampMs int64) []byte {
 	if len(e.Value) == 0 {
 		b = append(b, '{', '}') // clients read fields of it without looking
 	} else {
-		b = append(b, e.Value...)
+		b = append(b, protocol.TameNumbers(e.Value)...)
 	}
 	return append(b, '}')
 }
@@ -153,6 +154,6 @@ func appendToolEvent(b []byte, e *protocol.Envelope, timestampMs int64) []byte {
 			b = append(AppendString(appendKey(b, key), protocol.CutText(s, eventResultMax)), ',')
 		}
 	}
-	b = appendRaw(b, "display", valueField(e.Value, "display"))
+	b = appendRaw(b, "display", protocol.TameNumbers(valueField(e.Value, "display")))
 	return append(dropComma(appendEnvelope(b, e, timestampMs, true)), '}')
 }

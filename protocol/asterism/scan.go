@@ -9,14 +9,17 @@ import (
 // member is one field of a JSON object; key is what stands between the quotes, still escaped.
 type member struct{ key, value []byte }
 
-// scanFault says why bytes are not one JSON value: where, and whether depth alone was the reason.
+// scanFault says why bytes are not one JSON value that every reader takes: where, and whether depth alone or a number alone was
+// the reason.
 type scanFault struct {
 	at   int
 	deep bool
+	wild bool
 }
 
 // scan walks b once without recursion, checks that it is one JSON value by RFC 8259 (UTF-8 aside) nested at most
-// protocol.NestingMax deep, and appends the fields of the outermost object to ms. It allocates only for more fields than
+// protocol.NestingMax deep, with no number that protocol.HoldsNumber denies but a timestamp, which counts
+// as none then and goes no further, and appends the fields of the outermost object to ms. It allocates only for more fields than
 // ms has room for. Its twin in the tests is json.Valid.
 func scan(b []byte, ms []member) ([]member, *scanFault) {
 	var stack [protocol.NestingMax]byte // '{' or '['
@@ -38,6 +41,8 @@ func scan(b []byte, ms []member) ([]member, *scanFault) {
 			i = space(b, i+1)
 		} else if i = scalar(b, i); i < 0 {
 			return ms, &scanFault{at: at}
+		} else if c := b[at]; c <= '9' && c != '"' && !(depth == 1 && string(key) == "timestamp") && !protocol.HoldsNumber(b[at:i]) {
+			return ms, &scanFault{at: at, wild: true}
 		}
 		// Close what ends here, until another value must follow.
 		for first := open; ; first = false {
