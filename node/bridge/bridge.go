@@ -39,6 +39,8 @@ const rescanEvery = 30 * time.Second
 const (
 	retryFirst = time.Second
 	retryMax   = 30 * time.Second
+	// toldFirst is the shortest wait where a refusal says how long.
+	toldFirst = 10 * time.Millisecond
 )
 
 // Bridge serves the files of the agents of one node.
@@ -132,11 +134,17 @@ func (b *Bridge) Run(ctx context.Context) error {
 	retry.Stop()
 	wait := retryFirst
 	for {
-		more, failed := b.turn(ctx)
+		more, failed, told := b.turn(ctx)
 		switch {
+		case failed && told > 0:
+			retry.Reset(min(wait, told))
+			wait = min(2*wait, retryMax)
 		case failed:
 			retry.Reset(wait)
 			wait = min(2*wait, retryMax)
+		case told > 0:
+			retry.Reset(told)
+			wait = retryFirst
 		case !more:
 			wait = retryFirst
 		}
@@ -235,11 +243,12 @@ func (b *Bridge) everything(watch *fsnotify.Watcher) {
 	}
 }
 
-// turn gives each agent that is due one turn. more: some are still due; failed: some could not go on.
-func (b *Bridge) turn(ctx context.Context) (more, failed bool) {
+// turn gives each agent that is due one turn. more: some are still due; failed: some could not go on and nobody knows when
+// they can; told: after how long the first of those can that were told so, 0 for none.
+func (b *Bridge) turn(ctx context.Context) (more, failed bool, told time.Duration) {
 	for _, x := range b.boxes {
 		if ctx.Err() != nil {
-			return false, false
+			return false, false, 0
 		}
 		var errs [2]error
 		if x.outDue {
@@ -255,18 +264,39 @@ func (b *Bridge) turn(ctx context.Context) (more, failed bool) {
 			more = more || again
 		}
 		if err := errors.Join(errs[:]...); err != nil {
-			failed = failed || ctx.Err() == nil
-			b.complain(x, err)
+			after := toldWait(errs[0])
+			if after == 0 || errs[1] != nil {
+				failed = failed || ctx.Err() == nil
+			} else if told == 0 || after < told {
+				told = after
+			}
+			if after > 0 && errs[1] == nil {
+				b.once(x, protocol.CodeRate, err) // its words say another wait each time
+			} else {
+				b.complain(x, err)
+			}
 		} else if !x.outDue && !x.mailDue {
 			x.trouble = ""
 		}
 	}
-	return more, failed
+	return more, failed, told
 }
 
-func (b *Bridge) complain(x *box, err error) {
-	if text := err.Error(); text != x.trouble {
-		x.trouble = text
+// toldWait is how long a refusal says to wait, within bounds, or 0: whoever pays by time must not wait longer each time.
+func toldWait(err error) time.Duration {
+	var why *protocol.Refusal
+	if !errors.As(err, &why) || why.RetryMs <= 0 {
+		return 0
+	}
+	return min(max(time.Duration(min(why.RetryMs, retryMax.Milliseconds()))*time.Millisecond, toldFirst), retryMax)
+}
+
+func (b *Bridge) complain(x *box, err error) { b.once(x, err.Error(), err) }
+
+// once logs err unless the last that was logged is the same by its key.
+func (b *Bridge) once(x *box, key string, err error) {
+	if key != x.trouble {
+		x.trouble = key
 		b.log.Warn("agent files", "agent", x.out.agent, "err", err)
 	}
 }

@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,5 +134,49 @@ func TestADisabledAgentIsServedNoMore(t *testing.T) {
 	l.until(t, "the next line", func() bool { return slices.Contains(l.said(), "fourth") })
 	if slices.Contains(l.said(), "unheard") {
 		t.Fatal("a disabled agent was served")
+	}
+}
+
+// A pace lets one line through for each wait that its refusal names: the bridge waits that long, not longer each time, and
+// fills no log meanwhile.
+func TestALineThatCameTooFastComesAgainWhenItsRefusalSays(t *testing.T) {
+	l := newLedger()
+	cfg := l.config(t.TempDir())
+	inner, asked := cfg.Submit, 0
+	cfg.Submit = func(ctx context.Context, a protocol.AgentID, line Line, key string, cur []byte) error {
+		if asked++; asked%2 == 1 {
+			no := protocol.Refuse(protocol.CodeRate, "too fast for the %dth time", "", asked)
+			no.RetryMs = 20
+			return no
+		}
+		return inner(ctx, a, line, key, cur)
+	}
+	var log strings.Builder
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	cfg.Rescan = time.Hour
+	b := New(cfg)
+	if err := b.Enable(agent); err != nil {
+		t.Fatal(err)
+	}
+	add(t, filepath.Join(FolderOf(b.cfg.Dir, agent), outboxFile), strings.Repeat(`{"say":"line"}`+"\n", 12))
+	stop := running(t, b)
+	began := time.Now()
+	l.until(t, "the lines", func() bool { return len(l.said()) == 12 })
+	took := time.Since(began)
+	stop()
+	if took > 15*time.Second { // doubled from a second, the twelve waits are four minutes
+		t.Errorf("twelve lines of 20 ms each took %s", took)
+	}
+	if n := strings.Count(log.String(), "too fast"); n != 1 {
+		t.Errorf("%d lines in the log: %s", n, log.String())
+	}
+}
+
+func TestAToldWaitIsBounded(t *testing.T) {
+	for ms, want := range map[int64]time.Duration{0: 0, -5: 0, 1: toldFirst, 490: 490 * time.Millisecond, 1 << 62: retryMax} {
+		no := &protocol.Refusal{Code: protocol.CodeRate, RetryMs: ms}
+		if got := toldWait(fmt.Errorf("submit: %w", no)); got != want {
+			t.Errorf("%d ms is %s, want %s", ms, got, want)
+		}
 	}
 }
