@@ -235,12 +235,21 @@ func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
 		case o.Tier == protocol.Refused:
 			msg := m.env.ID
 			s.conn.Send(l.enc.RelayUnreachable(l.now, m.env.From, asterism.Unreachable{
-				MsgID: &msg, TargetAgentID: by, LastError: asterism.UnreachableAbsent, Reason: o.Reason}))
+				MsgID: &msg, TargetAgentID: by, LastError: asterism.UnreachableAbsent, Reason: whyRefused(by, o.Reason)}))
 		}
 		if l.core.WantsTiers(id) && !o.Delivered && !o.Kept {
 			s.conn.Send(l.enc.Ack(l.now, m.env.From, asterism.Ack{For: m.env.ID, Kind: string(o.Tier), From: by, Reason: o.Reason}))
 		}
 	}
+}
+
+// whyRefused is what a sender reads of a refusal that another node gave: between nodes that is its code alone. The contract's own
+// words have none for an inbox that is full, so that what to do stands here.
+func whyRefused(by protocol.AgentID, code string) string {
+	if code != protocol.CodeInboxFull {
+		return code
+	}
+	return protocol.CodeInboxFull + ": the inbox of " + string(by) + " is full; send again when it has read: aster agents shows how many wait"
 }
 
 // showAck lets boards see that a message was taken: they mark its row.
