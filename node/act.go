@@ -134,12 +134,7 @@ func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, e
 	}
 	var from protocol.AgentID
 	if !req.FromBoard {
-		from, err = n.speaker(ctx, req.From, true)
-		var no *protocol.Refusal
-		if req.New && errors.As(err, &no) && no.Code == protocol.CodeUnknownAgent {
-			from, err = req.From, nil
-		}
-		if err != nil {
+		if from, err = n.newSpeaker(ctx, req.From, req.New); err != nil {
 			return api.SendResult{}, err
 		}
 	}
@@ -264,8 +259,8 @@ func (n *Node) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, e
 }
 
 // Wait implements web.Mail.
-func (n *Node) Wait(ctx context.Context, agent protocol.AgentID) (api.WaitResult, error) {
-	id, err := n.speaker(ctx, agent, true)
+func (n *Node) Wait(ctx context.Context, agent protocol.AgentID, isNew bool) (api.WaitResult, error) {
+	id, err := n.newSpeaker(ctx, agent, isNew)
 	if err != nil {
 		return api.WaitResult{}, err
 	}

@@ -38,7 +38,7 @@ func (n *Node) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim
 	if no != nil {
 		return out, no
 	}
-	agent, err := n.speaker(ctx, req.Agent, true)
+	agent, err := n.newSpeaker(ctx, req.Agent, req.New)
 	if err != nil {
 		return out, err
 	}

@@ -1,12 +1,15 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
@@ -20,6 +23,7 @@ func TestASlipIsOneLetter(t *testing.T) {
 		{"claude-shop", "claude-shp", true}, {"claude-shop", "cluade-shop", true}, {"claude-shop", "claude-shopp", true}, {"claude-shop", "claude-shap", true},
 		{"agent-1", "agent-2", false}, {"agent", "agent-2", false}, {"agent", "agent2", false}, {"anna", "anne", false}, {"claude-shop", "claude-shop", false},
 		{"codex-shop", "claude-shop", false}, {"worker", "walker", false}, {"", "abcdef", false},
+		{"typo", "typoo", true}, {"anna", "annas", false}, {"bob", "bobb", false},
 	} {
 		if slip(c.a, c.b) != c.slip || slip(c.b, c.a) != c.slip {
 			t.Errorf("%q and %q: %v", c.a, c.b, !c.slip)
@@ -43,6 +47,37 @@ func TestAMisspeltSenderIsNoNewAgent(t *testing.T) {
 	req.New = true
 	if _, err := n.Send(t.Context(), req); err != nil || !known(t, n, "main-agnet") {
 		t.Errorf("meant so: %v", err)
+	}
+}
+
+// TestAMisspeltNameNeitherWaitsNorClaims: it would wait for ever, or hold what nobody gives up. The node's own agent counts before it
+// has done anything.
+func TestAMisspeltNameNeitherWaitsNorClaims(t *testing.T) {
+	var n *Node
+	start(t, func(c *Config) { c.probe = func(x *Node) { n = x } })
+	var no *protocol.Refusal
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.As(err, &no) || no.Code != protocol.CodeUnknownAgent || !strings.Contains(no.Reason, "main-agent") || !strings.Contains(no.Hint, "--new") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := n.Wait(t.Context(), "main-agnet", false)
+	refused("waits", err)
+	claim := api.ClaimRequest{Agent: "main-agnet", Scopes: []string{"src"}, PID: os.Getpid()}
+	_, err = n.Acquire(t.Context(), claim)
+	refused("claims", err)
+	if known(t, n, "main-agnet") {
+		t.Error("and made an agent")
+	}
+	claim.New = true
+	if got, err := n.Acquire(t.Context(), claim); err != nil || got.Agent != "main-agnet" {
+		t.Errorf("meant so: %+v, %v", got, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := n.Wait(ctx, "main-agent-x", true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a new agent waits: %v", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestMovedAgentGetsEachMessageOnce(t *testing.T) {
 	if err := na.request(t, "devbox", "bob", "m3"); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{na.request(t, "bob", "devbox", "no"), second(na.Wait(t.Context(), "bob")), second(na.MoveAgent(t.Context(), "bob", "mac-mini"))} {
+	for _, err := range []error{na.request(t, "bob", "devbox", "no"), second(na.Wait(t.Context(), "bob", false)), second(na.MoveAgent(t.Context(), "bob", "mac-mini"))} {
 		var no *protocol.Refusal
 		if !errors.As(err, &no) {
 			t.Errorf("at the old home: %v", err)

@@ -94,7 +94,7 @@ type Mail interface {
 	Outbox(ctx context.Context, agent protocol.AgentID, dead bool) ([]api.Message, error)
 	Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, error)
 	// Wait blocks until agent has something that neither a wait nor a hook has announced.
-	Wait(ctx context.Context, agent protocol.AgentID) (api.WaitResult, error)
+	Wait(ctx context.Context, agent protocol.AgentID, isNew bool) (api.WaitResult, error)
 	CancelTask(ctx context.Context, id string) (api.Task, error)
 }
 

@@ -263,7 +263,7 @@ func (f *fake) Ack(_ context.Context, req api.AckRequest) ([]protocol.MsgID, err
 	return []protocol.MsgID{"whole-id"}, nil
 }
 
-func (f *fake) Wait(ctx context.Context, agent protocol.AgentID) (api.WaitResult, error) {
+func (f *fake) Wait(ctx context.Context, agent protocol.AgentID, _ bool) (api.WaitResult, error) {
 	select {
 	case <-ctx.Done():
 		return api.WaitResult{}, fmt.Errorf("wait: %w", ctx.Err())

@@ -131,14 +131,14 @@ func (s *Server) outbox(w http.ResponseWriter, r *http.Request, _ Standing) {
 // wait holds the answer back until there is something to say: who waits costs nothing and reads nothing.
 func (s *Server) wait(w http.ResponseWriter, r *http.Request, _ Standing) {
 	p := params{r: r}
-	within := p.duration("timeout", time.Hour)
+	within, isNew := p.duration("timeout", time.Hour), p.flag("new")
 	if p.err != nil {
 		s.fail(w, r, p.err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	got, err := s.backend.Wait(ctx, protocol.AgentID(p.text("agent")))
+	got, err := s.backend.Wait(ctx, protocol.AgentID(p.text("agent")), isNew)
 	got.IDs = list(got.IDs)
 	s.answer(w, r, got, err)
 }

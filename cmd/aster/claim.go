@@ -34,6 +34,7 @@ or --pid. An agent that loses a claim gets mail (ClaimLost) before anybody else 
 	}
 	f := acquire.Flags()
 	f.StringVar(&from, "from", "", "the agent that is to hold it")
+	f.BoolVar(&req.New, "new", false, "--from is a new agent, though it looks like one that is here")
 	f.StringVar(&req.Why, "why", "", "for everybody's board")
 	f.IntVar(&req.PID, "pid", 0, "the process that holds it (default: the leader of this session)")
 	f.DurationVar(&within, "wait", 0, "try again for so long while another holds it")

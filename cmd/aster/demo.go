@@ -191,7 +191,7 @@ func (s *showing) cut(ctx context.Context, err error) error {
 // answer is what guest's agent does: it waits for mail, takes the question up and answers it.
 func answer(ctx context.Context, guest *demo.Node) error {
 	me := protocol.AgentID(guest.Name)
-	if _, err := guest.Client.Wait(ctx, me, time.Minute); err != nil {
+	if _, err := guest.Client.Wait(ctx, me, false, time.Minute); err != nil {
 		return err
 	}
 	items, err := guest.Client.Inbox(ctx, client.InboxQuery{Agent: me})

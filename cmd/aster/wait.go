@@ -18,21 +18,23 @@ import (
 
 func waitCommand(a *app) *cobra.Command {
 	var agent string
+	var isNew bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "wait", Short: "Return when something is unread; costs nothing while it waits", Args: cobra.NoArgs,
 		Long: `Prints how many messages are unread, with their ids, never their words: aster inbox has those.
 Exit 5 when nothing came in time. A node that restarts meanwhile is waited for.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.wait(cmd.Context(), protocol.AgentID(agent), timeout)
+			return a.wait(cmd.Context(), protocol.AgentID(agent), isNew, timeout)
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "whose inbox (default: the node's own agent's, or its only one's)")
+	cmd.Flags().BoolVar(&isNew, "new", false, "--agent is a new agent, though it looks like one that is here")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long, at most 24h; the node counts")
 	return cmd
 }
 
-func (a *app) wait(ctx context.Context, agent protocol.AgentID, timeout time.Duration) error {
+func (a *app) wait(ctx context.Context, agent protocol.AgentID, isNew bool, timeout time.Duration) error {
 	if timeout <= 0 {
 		return usage("--timeout %s: a wait lasts longer than nothing", timeout)
 	}
@@ -47,7 +49,7 @@ func (a *app) wait(ctx context.Context, agent protocol.AgentID, timeout time.Dur
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	until := time.Now().Add(timeout)
 	for {
-		got, err := c.Wait(ctx, agent, time.Until(until).Round(time.Millisecond))
+		got, err := c.Wait(ctx, agent, isNew, time.Until(until).Round(time.Millisecond))
 		if err == nil {
 			return a.waited(got)
 		}

@@ -111,7 +111,8 @@ type TakeResult struct {
 // ClaimRequest asks main for a claim, held until it is released or the process ends. POST /claims.
 type ClaimRequest struct {
 	Agent  protocol.AgentID `json:"agent,omitempty"`
-	Scopes []string         `json:"scopes"` // paths, or "contract:NAME"
+	New    bool             `json:"new,omitempty"` // Agent is a new agent, however much it looks like another
+	Scopes []string         `json:"scopes"`        // paths, or "contract:NAME"
 	Why    string           `json:"why,omitempty"`
 	PID    int              `json:"pid"`
 }

@@ -60,7 +60,7 @@ func TestAWaitingClientExchangesNotAByteForAnHour(t *testing.T) {
 		}()
 		got := make(chan error, 1)
 		go func() {
-			res, err := c.Wait(t.Context(), "a", 2*time.Hour)
+			res, err := c.Wait(t.Context(), "a", false, 2*time.Hour)
 			if err == nil && res.Unread != 1 {
 				err = errors.New("another answer")
 			}

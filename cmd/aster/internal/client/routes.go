@@ -199,9 +199,10 @@ func (c *Client) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID,
 
 // Wait blocks until something is unread, or returns ErrTimedOut. The node counts the time; until it answers not a byte
 // is exchanged.
-func (c *Client) Wait(ctx context.Context, agent protocol.AgentID, within time.Duration) (out api.WaitResult, err error) {
+func (c *Client) Wait(ctx context.Context, agent protocol.AgentID, isNew bool, within time.Duration) (out api.WaitResult, err error) {
 	q := url.Values{}
 	set(q, "agent", string(agent))
+	setFlag(q, "new", isNew)
 	if within > 0 {
 		q.Set("timeout", within.String())
 	}
