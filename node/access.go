@@ -17,7 +17,7 @@ import (
 // accessLook is how often access.json is looked at: what the contract promises (wire 7.2).
 const accessLook = time.Second
 
-// warnAccess is the kind of the warning that speaks of the file.
+// warnAccess is the kind of the warning that speaks of the file. aster doctor knows it by its first word.
 const warnAccess = "access"
 
 // fileLook is what a file looked like.

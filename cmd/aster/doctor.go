@@ -103,6 +103,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	defer c.Close()
 	found = append(found, a.examineStore(ctx, c)...)
+	found = append(found, examineAccess(s)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 
@@ -190,6 +191,16 @@ func (a *app) examineNode(ctx context.Context) (*client.Client, api.Status, find
 		return nil, s, bad("node", "node-silent", "aster logs", "the node does not answer within 5 s")
 	}
 	return nil, s, bad("node", "node-bad", "aster logs", "%s", oneLine(err))
+}
+
+// examineAccess says that the lists of who may come in cannot be read; nil: they can, or there are none.
+func examineAccess(s api.Status) []finding {
+	for _, w := range s.Warnings {
+		if strings.HasPrefix(w, "access.json ") {
+			return []finding{bad("access", "access-bad", "edit access.json in the home: it holds within a second", "%s", clean(w))}
+		}
+	}
+	return nil
 }
 
 func examineBoard(s api.Status) finding { return fine("board", "%s", s.Board) }
