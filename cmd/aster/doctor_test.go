@@ -27,7 +27,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	_, open, _ := net.SplitHostPort(port.Addr().String())
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true,
 		Warnings: []string{"access.json is not readable (unexpected end): only this machine is let in"},
-		Copies: []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}, "GET /store": api.StoreHealth{Missing: []api.MissingRecords{{Log: "l", Node: "ada", From: 3, To: 5}}}})
+		Copies:   []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}, "GET /store": api.StoreHealth{Missing: []api.MissingRecords{{Log: "l", Node: "ada", From: 3, To: 5}}}})
 	writeConfig(t, f.home, "[worker]\ncommand = [\"no-such-program\"]\nrepo = \"/no/such/repo\"\n")
 	got := f.type_(t, "", "doctor", "--json")
 	codes := map[string]string{}
