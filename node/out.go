@@ -162,7 +162,7 @@ func (l *loop) messageOf(m *recentMessage) *api.Message {
 	}
 	return &api.Message{
 		Pos: m.pos, Short: shortOf(m.env), At: m.wall, Node: m.ref.Log.Peer, NodeName: l.n.nameOf(m.ref.Log.Peer),
-		Log: m.ref.Log.String(), Seq: m.ref.Seq, Doubt: l.n.doubt(m.ref.Log.Peer), Envelope: *m.env, Text: text, Tiers: l.tiersOf(m),
+		Log: m.ref.Log.String(), Seq: m.ref.Seq, Doubt: l.n.doubt(m.ref.Log.Peer), Envelope: tame(*m.env), Text: text, Tiers: l.tiersOf(m),
 	}
 }
 

@@ -32,7 +32,7 @@ func (n *Node) nameOf(p protocol.PeerID) string {
 func (n *Node) message(m *journal.Message) api.Message {
 	return api.Message{
 		Pos: m.Pos, Short: shortOf(&m.Envelope), At: m.Wall, Node: m.Log.Peer, NodeName: n.nameOf(m.Log.Peer),
-		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: m.Envelope, Text: n.textOf(&m.Envelope), Tiers: n.tiersOf(m),
+		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: tame(m.Envelope), Text: n.textOf(&m.Envelope), Tiers: n.tiersOf(m),
 	}
 }
 
@@ -205,7 +205,7 @@ func (n *Node) Inbox(ctx context.Context, q web.InboxQuery) ([]api.InboxItem, er
 		}
 		out = append(out, api.InboxItem{
 			Pos: rows[i].Message.Pos, MsgID: e.ID, Short: shortOf(e), From: e.From, Source: e.Source, Intent: e.Intent,
-			At: rows[i].Message.Wall, Re: e.Re, Text: text, Value: e.Value, Blobs: e.Blobs,
+			At: rows[i].Message.Wall, Re: e.Re, Text: text, Value: protocol.TameNumbers(e.Value), Blobs: e.Blobs,
 			Processed: rows[i].Processed, Dead: rows[i].Dead,
 		})
 	}

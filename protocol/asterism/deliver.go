@@ -67,7 +67,7 @@ func appendEnvelope(b []byte, e *protocol.Envelope, timestampMs int64, withMsgID
 	}
 	b = appendText(b, "replyTo", e.ReplyTo)
 	b = appendFlag(b, "notice", e.Notice)
-	b = appendRaw(b, "floorIntent", e.Floor)
+	b = appendRaw(b, "floorIntent", protocol.TameNumbers(e.Floor))
 	b = appendText(b, "speakerClass", e.SpeakerClass)
 	if e.AutoHop > 0 {
 		b = appendInt(b, "autoHop", int64(e.AutoHop))
