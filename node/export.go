@@ -117,7 +117,11 @@ func copyAtRest(ctx context.Context, dir string) (c *api.StoreCopy, damage strin
 	if err == nil {
 		return c, damage, nil
 	}
-	return nil, "", errors.Join(fmt.Errorf("copy the store: %w", err), os.RemoveAll(c.Dir))
+	err = errors.Join(err, os.RemoveAll(c.Dir))
+	if errors.Is(err, journal.ErrDamaged) {
+		return nil, "", protocol.Refuse(codeStoreDamaged, "the store of this home is damaged, so it was not exported", "See what is damaged: aster doctor. Mend it: aster doctor --repair. Then export")
+	}
+	return nil, "", err
 }
 
 // sweepCopies removes what an export left that was killed. The caller holds the home.

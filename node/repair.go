@@ -84,6 +84,9 @@ func RepairHome(ctx context.Context, dir string) (h api.StoreHealth, err error) 
 			return h, fmt.Errorf("repair: %w", scrubbed)
 		}
 	}
+	if l, is := journal.LossIn(filepath.Join(dir, "journal")); is {
+		h.Faults = append(h.Faults, api.StoreFault{Code: journal.FaultLost, What: l.String()})
+	}
 	if h.Reason == "" {
 		return h, nil
 	}
@@ -103,7 +106,54 @@ func (n *Node) StoreHealth(ctx context.Context) (h api.StoreHealth, err error) {
 	if why := n.store.Suspicion(); why != "" {
 		h.Faults = append(h.Faults, api.StoreFault{Code: journal.FaultNoted, What: why})
 	}
+	if why := n.lost(); why != "" {
+		h.Faults = append(h.Faults, api.StoreFault{Code: journal.FaultLost, What: why})
+	}
 	return storeHealth(n.store, h, names), nil
+}
+
+// lost says that everything was lost, until something of before came again or a person accepts it.
+func (n *Node) lost() string {
+	dir := n.home.path("journal")
+	l, is := journal.LossIn(dir)
+	if !is {
+		return ""
+	}
+	heads, err := n.store.Heads()
+	if err != nil {
+		return l.String()
+	}
+	for _, h := range heads {
+		if h.Log.Peer == n.home.peer && h.Log.Start.At.Time().UnixMilli() < l.At && h.Seq > 0 {
+			if err := journal.AcceptLoss(dir); err != nil {
+				n.log.Warn("the note of a loss was not removed", "err", err)
+			}
+			return ""
+		}
+	}
+	return l.String()
+}
+
+// AcceptLoss has the node of the home in dir say no more that its store lost everything.
+func AcceptLoss(dir string) error { return journal.AcceptLoss(filepath.Join(dir, "journal")) }
+
+func (n *Node) sayLost() {
+	if why := n.lost(); why != "" {
+		n.warnings.set("lost", why+". To leave it at that: aster doctor --accept-loss")
+	} else {
+		n.warnings.clear("lost")
+	}
+}
+
+// stillDamaged withdraws the warning of a rebuilt store once nothing is missing any more, and says what is lost wholly.
+func (n *Node) stillDamaged() {
+	n.sayLost()
+	if n.store.Recovery().Reason == "" || n.store.Suspicion() != "" {
+		return
+	}
+	if h := storeHealth(n.store, api.StoreHealth{}, nil); len(h.Missing)+len(h.Contents)+len(h.Faults) == 0 {
+		n.warnings.clear("damaged")
+	}
 }
 
 // RepairStore implements web.Backups: everything is read again, and what is damaged is asked for.
@@ -178,6 +228,7 @@ func (n *Node) fetchDamagedWithin(ctx context.Context, most time.Duration) {
 }
 
 func (n *Node) reportRecovery() {
+	n.sayLost()
 	r := n.store.Recovery()
 	if r.TornBytes > 0 {
 		n.log.Info("unfinished commit left out", "part", "journal", "bytes", r.TornBytes)

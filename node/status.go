@@ -14,6 +14,7 @@ import (
 
 // Status implements web.Viewer.
 func (n *Node) Status(ctx context.Context) (st api.Status, err error) {
+	n.stillDamaged()
 	err = n.loop.call(ctx, func() { st = n.loop.status() })
 	if err != nil {
 		return st, err

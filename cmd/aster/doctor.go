@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
+	"github.com/aster-mesh/aster/node"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/roles/worker/repo"
 	"github.com/spf13/cobra"
@@ -36,10 +37,18 @@ func bad(check, code, fix, format string, args ...any) finding {
 
 func doctorCommand(a *app) *cobra.Command {
 	var bundle string
-	var repair bool
+	var repair, accept bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check everything; each fault has one code and one command that mends it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if accept {
+				if err := checkHome(a.home); err != nil {
+					return err
+				}
+				if err := node.AcceptLoss(a.home); err != nil {
+					return err
+				}
+			}
 			if repair {
 				if err := a.repairStore(cmd.Context()); err != nil || bundle == "" {
 					return err
@@ -57,6 +66,7 @@ func doctorCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&bundle, "bundle", "", "also write a support bundle (tar.gz) without tokens, keys and messages")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend a damaged store: keep what verifies, set the rest aside, get it again from other nodes")
+	cmd.Flags().BoolVar(&accept, "accept-loss", false, "say no more that a damaged store lost everything; what was set aside stays")
 	return cmd
 }
 

@@ -63,6 +63,9 @@ func (a *app) export(ctx context.Context, path string) (err error) {
 	if err := checkHome(a.home); err != nil {
 		return err
 	}
+	if path == "-" {
+		return refused("an export holds private keys, so it is never written to a terminal or a pipe. Name a file: %s FILE", a.typed("export"))
+	}
 	if within(path, a.home) {
 		return refused("%s lies in the home itself. Choose a place outside of it", tilde(path))
 	}
@@ -155,6 +158,9 @@ func (a *app) importHome(ctx context.Context, path string) error {
 		return failed("%s", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return refused("%s is a folder. Name the file that %s wrote", tilde(path), a.typed("export"))
+	}
 	x, err := node.Import(ctx, f, a.home)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
@@ -12,6 +13,16 @@ import (
 )
 
 const fixStore = "aster doctor --repair"
+
+// Codes of faults that no repair mends.
+const (
+	journalMissing = "records-missing"
+	journalLost    = "all-lost"
+)
+
+func lostAll(h api.StoreHealth) bool {
+	return slices.ContainsFunc(h.Faults, func(f api.StoreFault) bool { return f.Code == journalLost })
+}
 
 // examineStore asks the running node how its store is, or looks through the store of a home at rest.
 func (a *app) examineStore(ctx context.Context, c *client.Client) []finding {
@@ -39,6 +50,14 @@ func storeFindings(h api.StoreHealth, running bool) (found []finding) {
 		fix = "aster down, then " + fixStore
 	}
 	for _, f := range h.Faults {
+		switch f.Code {
+		case journalMissing:
+			found = append(found, bad("store", clean(f.Code), "start the node: aster up", "%s, which other nodes may have", clean(f.What)))
+			continue
+		case journalLost:
+			found = append(found, bad("store", clean(f.Code), "aster doctor --accept-loss, to leave it at that", "%s", clean(f.What)))
+			continue
+		}
 		found = append(found, bad("store", clean(f.Code), fix, "%s", clean(f.What)))
 	}
 	if len(h.Missing) > 0 {
@@ -103,7 +122,7 @@ func (a *app) repairStore(ctx context.Context) error {
 	} else {
 		a.sayRepaired(h, running)
 	}
-	if running && len(h.Missing)+len(h.Contents)+len(h.Faults) > 0 {
+	if running && len(h.Missing)+len(h.Contents)+len(h.Faults) > 0 || lostAll(h) {
 		return &exit{code: exitFailed}
 	}
 	return nil
@@ -144,6 +163,10 @@ func (a *app) sayRepaired(h api.StoreHealth, running bool) {
 		a.say("%s: %s", clean(f.Code), clean(f.What))
 	}
 	switch {
+	case !running && lostAll(h):
+		a.talk("start it: %s. What other nodes have comes again. To leave it at that: %s --accept-loss", a.typed("up --detach"), a.typed("doctor"))
+	case !running && len(h.SetAside) > 0 && len(h.Missing) > 0:
+		a.talk("what is missing comes from other nodes when this one runs: %s. What nobody else has is lost unless %s is recovered", a.typed("up --detach"), tilde(h.SetAside[0]))
 	case !running && (h.Reason != "" || len(h.Missing)+len(h.Contents) > 0):
 		a.talk("what is missing comes from other nodes when this one runs: %s. Then %s says what nobody had", a.typed("up --detach"), a.typed("doctor"))
 	case running && len(h.Missing)+len(h.Contents) > 0:

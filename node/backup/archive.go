@@ -2,12 +2,15 @@ package backup
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"path"
 	"strings"
@@ -126,11 +129,12 @@ func (w *Writer) Close() ([]Part, error) {
 // Read reads a whole archive: head is called once, then each for every file of the home, whose reader it must read to its
 // end. Nothing that each was given may count before Read has returned nil.
 func Read(in io.Reader, head func(Head) error, each func(name string, size int64, r io.Reader) error) ([]Part, error) {
-	zip, err := gzip.NewReader(in)
+	seen := &tail{}
+	zip, err := gzip.NewReader(io.TeeReader(in, seen))
 	if err != nil {
 		return nil, fmt.Errorf("%w: it does not begin like an export: %w", ErrDamaged, err)
 	}
-	r := &reading{tar: tar.NewReader(zip), last: "its beginning"}
+	r := &reading{tar: tar.NewReader(zip), last: "its beginning", seen: seen}
 	if err := r.head(head); err != nil {
 		return nil, err
 	}
@@ -152,6 +156,31 @@ type reading struct {
 	tar   *tar.Reader
 	last  string // the part that was read last
 	parts []Part
+	seen  *tail
+}
+
+// tail keeps the last bytes of what was read.
+type tail struct{ last []byte }
+
+// memberMin is the least that a member of a gzip stream begins with, its header; the checksum and size that end one follow.
+const (
+	memberMin = 10
+	memberEnd = 8
+)
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.last = append(t.last, p[max(0, len(p)-memberMin-memberEnd):]...)
+	t.last = t.last[max(0, len(t.last)-memberMin-memberEnd):]
+	return len(p), nil
+}
+
+// goesOn says whether fewer bytes than a member begins with stand behind the one that ends each archive: the two blocks of
+// zeros that end a tar.
+func (t *tail) goesOn() bool {
+	end := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(make([]byte, 1024)))
+	end = binary.LittleEndian.AppendUint32(end, 1024)
+	at := bytes.LastIndex(t.last, end)
+	return at >= 0 && at+memberEnd < len(t.last)
 }
 
 // next goes to the next part. Whatever the reader finds wrong here belongs to the one before or to its end.
@@ -252,7 +281,11 @@ func (r *reading) end(zip io.Reader, h *tar.Header) error {
 	if _, err := r.tar.Next(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w in part %s, or right behind it", ErrDamaged, r.last)
 	}
-	if _, err := io.Copy(io.Discard, zip); err != nil {
+	n, err := io.Copy(io.Discard, zip)
+	switch {
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF) && r.seen.goesOn(), err == nil && n > 0:
+		return fmt.Errorf("%w: something follows behind its end, which is no part of it", ErrDamaged)
+	case err != nil:
 		return r.broken(err)
 	}
 	return nil

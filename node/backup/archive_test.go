@@ -178,3 +178,18 @@ func FuzzRead(f *testing.F) {
 		})
 	})
 }
+
+// TestWhatFollowsAnArchiveIsCalledSo, and not that it was cut short.
+func TestWhatFollowsAnArchiveIsCalledSo(t *testing.T) {
+	raw, _ := sample(t)
+	for _, more := range []string{"\n", "more\n", "123456789", "1234567890", strings.Repeat("more ", 100)} {
+		if _, _, err := read(append(bytes.Clone(raw), more...)); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "something follows") {
+			t.Errorf("%d bytes more: %v", len(more), err)
+		}
+	}
+	for cut := 1; cut <= 20; cut++ {
+		if _, _, err := read(raw[:len(raw)-cut]); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "something follows") {
+			t.Errorf("%d bytes less: %v", cut, err)
+		}
+	}
+}

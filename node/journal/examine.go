@@ -19,7 +19,7 @@ import (
 
 // Fault is one thing that is wrong with a store.
 type Fault struct {
-	Code string // FaultFile, FaultPage, FaultRecord, FaultCommit, FaultContent or FaultNoted
+	Code string // FaultFile, FaultPage, FaultRecord, FaultCommit, FaultContent, FaultNoted, FaultMissing or FaultLost
 	What string
 }
 
@@ -30,7 +30,9 @@ const (
 	FaultRecord  = "record-damaged"
 	FaultCommit  = "commit-damaged"
 	FaultContent = "content-damaged"
-	FaultNoted   = "damage-noted" // met while a node ran
+	FaultNoted   = "damage-noted"    // met while a node ran
+	FaultMissing = "records-missing" // their places are kept, and they come again from other nodes
+	FaultLost    = "all-lost"        // see Loss
 )
 
 // faultsMax bounds what one examination lists.
@@ -45,6 +47,9 @@ func Examine(ctx context.Context, dir string) ([]Fault, error) {
 	}
 	if why := e.j.suspected(); why != "" {
 		e.found(FaultNoted, "%s", why)
+	}
+	if l, is := LossIn(dir); is {
+		e.found(FaultLost, "%s", l)
 	}
 	if why := e.j.missing(); why != "" {
 		e.found(FaultFile, "%s", why)
@@ -187,9 +192,24 @@ func (e *examining) readable(f func() error) error {
 func (e *examining) log(db *conn, l *logState) error {
 	var prev protocol.Hash
 	next := uint64(1)
+	absent := uint64(0) // the first of those right before next whose places alone are here
+	come := func() {
+		if absent > 0 {
+			e.found(FaultMissing, "records %d to %d of %s", absent, next-1, l.id)
+		}
+		absent = 0
+	}
 	err := db.each("SELECT "+recordColumns+" FROM records WHERE log=? ORDER BY seq", []any{l.row}, func(st *sqlite3.Stmt) bool {
 		r, whole := scanOf(st, l.id)
+		place := !whole && r.Record.Seq == next && isPlace(st)
+		if !place {
+			come()
+		}
 		switch {
+		case place:
+			if absent == 0 {
+				absent = next
+			}
 		case !whole:
 			e.found(FaultRecord, "record %d of %s", r.Record.Seq, l.id)
 		case r.Record.Seq != next:
@@ -200,10 +220,16 @@ func (e *examining) log(db *conn, l *logState) error {
 		prev, next = r.Hash, r.Record.Seq+1
 		return e.ctx.Err() == nil
 	})
+	come()
 	if err == nil && e.ctx.Err() == nil && (next != l.seq+1 || l.seq > 0 && prev != l.hash) {
 		e.found(FaultRecord, "%s ends with record %d, and should with %d", l.id, next-1, l.seq)
 	}
 	return err
+}
+
+// isPlace says whether a row is what a rebuilt store has in the place of a record that it lacks.
+func isPlace(st *sqlite3.Stmt) bool {
+	return st.ColumnInt64(5) == 0 && st.ColumnInt64(6) == 0 && st.ColumnText(7) == "" && len(st.ColumnRawBlob(9)) == 0
 }
 
 // waiting looks through the files ahead of the database for commits that it lacks.

@@ -222,6 +222,12 @@ func (im *image) mended(t *testing.T, dir string, seed int, name, how string, fa
 	if err := j.Close(); err != nil {
 		t.Error(err)
 	}
+	if l, is := LossIn(dir); is && missing < len(im.all) {
+		t.Errorf("%d of %d records were missing, and said: %s", missing, len(im.all), l)
+	}
+	if err := AcceptLoss(dir); err != nil {
+		t.Error(err)
+	}
 	if again, err := Examine(t.Context(), dir); err != nil || len(again) > 0 {
 		t.Errorf("mended, and still: %v, %v", again, err)
 	}

@@ -55,6 +55,11 @@ func (j *Journal) rebuild(cause string) error {
 	if err := j.catchUp(); err != nil {
 		return err
 	}
+	if j.count == 0 && !(was.known && was.filled == 0) {
+		if err := j.noteLoss(aside); err != nil {
+			return err
+		}
+	}
 	return j.clearSuspicion()
 }
 

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 
@@ -13,10 +14,15 @@ import (
 // salvage takes over what is readable in the damaged database at path. A record counts as readable when it matches its
 // own hash; between two such records of a log the missing ones keep their places, to be filled by Repair, and behind
 // the last one the log is short. Inboxes, receipts and values are taken as they are read. The old file is not changed.
-func (j *Journal) salvage(path string, was *former) error {
+func (j *Journal) salvage(path string, was *former) (err error) {
+	from, err := headed(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unheaded(path, from)) }()
 	// Without verification a damaged page is read as far as it goes: records are checked by their hashes. With a
 	// writable schema (nothing is written) the engine passes over parts of the schema that it cannot read.
-	old, err := openConn(path, j.opts.VFS, "PRAGMA checksum_verification=0", "PRAGMA writable_schema=1",
+	old, err := openConn(from, j.opts.VFS, "PRAGMA checksum_verification=0", "PRAGMA writable_schema=1",
 		"PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
 	if err != nil {
 		j.log.Error("nothing of the damaged store is readable", "err", err)
@@ -24,7 +30,7 @@ func (j *Journal) salvage(path string, was *former) error {
 	}
 	defer func() {
 		old.close()
-		os.Remove(path + "-shm") // made by reading
+		os.Remove(from + "-shm") // made by reading
 	}()
 	if _, err := old.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return err
