@@ -111,6 +111,9 @@ func copyAtRest(ctx context.Context, dir string) (c *api.StoreCopy, damage strin
 	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		damage = store.Recovery().Reason
+		if l, is := journal.LossIn(filepath.Join(dir, "journal")); is {
+			damage = l.String()
+		}
 		c.Records, err = store.CopyTo(ctx, filepath.Join(c.Dir, "journal"))
 		err = errors.Join(err, store.Close())
 	}

@@ -101,7 +101,7 @@ func (e *examining) pages() error {
 		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return err
 		}
-		if page == 1 && pagesSaid == 0 && n >= 32 {
+		if page == 1 && pagesSaid == 0 && n == pageBytes && pageWhole(buf) {
 			pagesSaid = binary.BigEndian.Uint32(buf[28:])
 		}
 		if !newer[page] && (n < pageBytes || !pageWhole(buf)) {
