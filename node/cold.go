@@ -20,7 +20,8 @@ const (
 )
 
 // cold names the channels of which a History shows nothing, for boards: their words come when a board asks for them.
-func (n *Node) cold(shown []asterism.Channel) (out []asterism.Stub) {
+// whole: it shows all messages that there are, so no agent has older ones, and none is looked up.
+func (n *Node) cold(shown []asterism.Channel, whole bool) (out []asterism.Stub) {
 	have := map[string]bool{}
 	for _, c := range shown {
 		have[protocol.FoldChannel(c.Key)] = true
@@ -29,12 +30,15 @@ func (n *Node) cold(shown []asterism.Channel) (out []asterism.Stub) {
 	role := map[protocol.AgentID]protocol.Role{}
 	var rooms []board.RoomWords
 	if err := n.loop.call(n.ctx, func() {
+		rooms = n.loop.board.RoomWords()
+		if whole {
+			return
+		}
 		for _, k := range n.loop.core.Agents(n.loop.now) {
 			if key := protocol.FoldChannel(string(k.Agent)); !have[key] && !n.loop.board.Channels().Of(string(k.Agent)).Archived() {
 				agents, role[k.Agent] = append(agents, k.Agent), k.Role
 			}
 		}
-		rooms = n.loop.board.RoomWords()
 	}); err != nil {
 		return nil
 	}

@@ -21,10 +21,16 @@ const (
 
 // history is what a new socket sees of the past: a board the last messages of all, an agent those it said or got.
 func (n *Node) history(agent protocol.AgentID) asterism.History {
-	found, err := n.newest(agent)
+	h, _ := n.historyOf(agent)
+	return h
+}
+
+// historyOf is history; whole says that nothing was left out for its length.
+func (n *Node) historyOf(agent protocol.AgentID) (_ asterism.History, whole bool) {
+	found, whole, err := n.newest(agent)
 	if err != nil {
 		n.log.Error("history not readable", "err", err)
-		return asterism.History{}
+		return asterism.History{}, false
 	}
 	if agent == "" {
 		found = slices.DeleteFunc(found, func(m journal.Message) bool {
@@ -32,24 +38,24 @@ func (n *Node) history(agent protocol.AgentID) asterism.History {
 			return away
 		})
 	}
-	return asterism.History{Channels: channels(found)}
+	return asterism.History{Channels: channels(found)}, whole
 }
 
 // newest reads the last messages of an agent, or of all, newest first, up to historyMessages and about historyBytes: whoever
-// joins must not cost the node many times what it is shown.
-func (n *Node) newest(agent protocol.AgentID) (found []journal.Message, err error) {
+// joins must not cost the node many times what it is shown. whole says that those are all.
+func (n *Node) newest(agent protocol.AgentID) (found []journal.Message, whole bool, err error) {
 	q := journal.Query{Agent: agent, Limit: historyFirst, Newest: true}
 	for bytes := 0; ; {
 		page, err := n.messages(q)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for i := range page {
 			bytes += len(page[i].Envelope.Value) + 512
 		}
 		found = append(found, page...)
 		if len(page) < q.Limit || len(found) >= historyMessages || bytes >= historyBytes {
-			return found, nil
+			return found, len(page) < q.Limit, nil
 		}
 		q.Before = page[len(page)-1].Pos
 		q.Limit = min(max((historyBytes-bytes)*len(found)/bytes, historyFirst), historyMessages-len(found))

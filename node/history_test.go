@@ -24,12 +24,12 @@ func TestAPastOfLargeMessagesIsReadOnlyAsFarAsItIsShown(t *testing.T) {
 	}
 	const small = 300
 	say(small, "x")
-	if found, err := n.newest(""); err != nil || len(found) < small || found[0].Envelope.ID != protocol.MsgID(fmt.Sprint("1-", small-1)) {
+	if found, _, err := n.newest(""); err != nil || len(found) < small || found[0].Envelope.ID != protocol.MsgID(fmt.Sprint("1-", small-1)) {
 		t.Fatalf("%d messages are read of %d small ones, %v", len(found), small, err)
 	}
 	const size = 32 << 10
 	say(historyBytes/size+60, strings.Repeat("y", size))
-	found, err := n.newest("")
+	found, _, err := n.newest("")
 	if most := historyBytes/size + historyFirst; err != nil || len(found) > most || len(found) < most/2 {
 		t.Errorf("%d large messages are read, %v; want about %d", len(found), err, historyBytes/size)
 	}

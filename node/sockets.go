@@ -160,8 +160,8 @@ func (s *socket) serve(o asterism.Opening) {
 		defer time.AfterFunc(s.n.cfg.silentWait, s.tooSilent).Stop()
 	default:
 		as := s.n.hidden()
-		history := s.n.history("")
-		history.Cold = s.n.cold(history.Channels)
+		history, whole := s.n.historyOf("")
+		history.Cold = s.n.cold(history.Channels, whole)
 		_ = s.n.loop.post(s.n.ctx, func() {
 			if s.n.hidden() != as { // somebody deleted meanwhile
 				history = s.n.history("")
