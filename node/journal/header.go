@@ -87,6 +87,7 @@ func unheaded(path, made string) (err error) {
 	return err
 }
 
+// copyFile makes a copy, which is on the disk when it returns.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -98,7 +99,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return errors.Join(err, out.Sync(), out.Close())
 }
 
 // damagedPages counts the pages of a database file, and those that do not match their checksums.
