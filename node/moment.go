@@ -161,14 +161,8 @@ func (n *Node) TaskAt(ctx context.Context, id string, at int64) (t api.Task, err
 	if !ok {
 		return t, protocol.Refuse(protocol.CodeUnknownID, "there was no task %s then", "L: live", shortOf(&m.Envelope))
 	}
-	reports, err := n.store.Messages(journal.Query{Re: m.Envelope.ID, Intent: protocol.WorkerReport, Until: untilMillis(at), Limit: reportsShown, Newest: true})
-	if err != nil {
-		return t, err
-	}
-	for i := len(reports) - 1; i >= 0; i-- {
-		t.Reports = append(t.Reports, n.message(&reports[i]))
-	}
-	return t, nil
+	t.Reports, err = n.reportsOn(m.Envelope.ID, untilMillis(at))
+	return t, err
 }
 
 // askedFor bounds how many questions of a moment are looked at.

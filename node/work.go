@@ -381,17 +381,23 @@ func (n *Node) Task(ctx context.Context, id string) (api.Task, error) {
 		t.Tiers = addTier(t.Tiers, api.TierAt{Tier: protocol.Replicated})
 		sortTiers(t.Tiers)
 	}
-	reports, err := n.store.Messages(journal.Query{Re: m.Envelope.ID, Intent: protocol.WorkerReport, Limit: reportsShown, Newest: true})
-	if err != nil {
-		return t, err
-	}
-	for i := len(reports) - 1; i >= 0; i-- {
-		t.Reports = append(t.Reports, n.message(&reports[i]))
-	}
-	return t, nil
+	t.Reports, err = n.reportsOn(m.Envelope.ID, 0)
+	return t, err
 }
 
 const reportsShown = 100
+
+// reportsOn are the newest reports on a task, oldest first; until is a hybrid time, 0 for all.
+func (n *Node) reportsOn(task protocol.MsgID, until protocol.HLC) (out []api.Message, err error) {
+	reports, err := n.store.Messages(journal.Query{Re: task, Intent: protocol.WorkerReport, Until: until, Limit: reportsShown, Newest: true})
+	if err != nil {
+		return nil, err
+	}
+	for i := len(reports) - 1; i >= 0; i-- {
+		out = append(out, n.message(&reports[i]))
+	}
+	return out, nil
+}
 
 // CancelTask implements web.Mail: a person asks the worker to stop.
 func (n *Node) CancelTask(ctx context.Context, id string) (api.Task, error) {
