@@ -148,7 +148,7 @@ func TestPaletteGoesEverywhere(t *testing.T) {
 	press(t, ctx, "\r")
 	until(t, ctx, `location.pathname === "/a/gemini-docs" && document.querySelector("as-panel").innerText.includes("needs a person")`, 2*time.Second)
 	press(t, ctx, "\x1b", "g", "m")
-	until(t, ctx, `location.pathname === "/mesh" && document.querySelectorAll(".ring .node").length === 4 && document.querySelectorAll("as-mesh tbody tr").length === 4`, 2*time.Second)
+	until(t, ctx, `location.pathname === "/mesh" && document.querySelectorAll(".ring .node").length === 4 && document.querySelectorAll("as-mesh > .table tbody tr").length === 4`, 2*time.Second)
 	do(t, ctx, chromedp.Evaluate[chromedp.Void](`void document.querySelector(".ring [data-self=yes]").focus()`), chromedp.KeyEvent("\r"))
 	until(t, ctx, `location.pathname === "/n/12D3KooWdevbox" && document.querySelectorAll(".spark").length === 7`, 3*time.Second)
 	allShots(t, ctx, "node")
