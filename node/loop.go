@@ -196,6 +196,11 @@ func (l *loop) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	defer l.savers.Wait()
+	// The first turn is the loop's own: who is a member stands before any job asks for it.
+	l.now = time.Now()
+	if err := l.finish(); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():
