@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -33,7 +35,7 @@ func (n *Node) lineEnvelope(agent protocol.AgentID, line bridge.Line) (env proto
 	case bridge.KindFrame:
 		return n.lineFrame(agent, line)
 	case bridge.KindMessage:
-		env.Intent, env.Value = line.Intent, line.Value
+		env.Intent, env.Value, env.Blobs = line.Intent, asterism.WithAttachments(line.Value, line.Blobs), line.Blobs
 	}
 	return env, true, nil
 }
@@ -52,6 +54,11 @@ func (n *Node) lineFrame(agent protocol.AgentID, line bridge.Line) (protocol.Env
 		return protocol.Envelope{}, false, no
 	}
 	return env, true, nil
+}
+
+// keepAttached implements bridge.Config.Keep. What no record comes to name is swept like all such content.
+func (n *Node) keepAttached(ctx context.Context, r io.Reader) (protocol.BlobRef, error) {
+	return n.PutBlob(ctx, r, "")
 }
 
 func orNull(raw json.RawMessage) json.RawMessage {

@@ -219,7 +219,7 @@ func (n *Node) openParts(exposed bool) error {
 	if err := n.openWeb(exposed); err != nil {
 		return err
 	}
-	n.bridge = bridge.New(bridge.Config{Dir: n.home.path("agents"), Submit: n.submitLine, Unread: n.inboxItems, Log: n.log,
+	n.bridge = bridge.New(bridge.Config{Dir: n.home.path("agents"), Submit: n.submitLine, Keep: n.keepAttached, Unread: n.inboxItems, Log: n.log,
 		Cursor: func(k string) []byte {
 			v, _, err := n.store.Value(k)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Config wires a bridge to its node. Submit, Cursor and Unread are called from Run's goroutine only.
+// Config wires a bridge to its node. Submit, Keep, Cursor and Unread are called from Run's goroutine only.
 type Config struct {
 	// Dir holds a folder for each agent (FolderOf). It is made 0700 if absent.
 	Dir string
@@ -22,6 +23,8 @@ type Config struct {
 	// is a cursor alone. A *protocol.Refusal other than disk-full and rate is final: the line goes to the file of
 	// rejected ones. After any other error the same line comes again, with the same MsgID.
 	Submit func(ctx context.Context, agent protocol.AgentID, line Line, cursorKey string, cursor []byte) error
+	// Keep stores the content of a file that a line names, durably, until Submit has the line. disk-full makes the line wait.
+	Keep func(ctx context.Context, r io.Reader) (protocol.BlobRef, error)
 	// Cursor returns what Submit last committed under key; nil when there is none.
 	Cursor func(key string) []byte
 	// Unread returns at most limit messages of the agent's inbox with Pos > afterPos, in the order of Pos. A value that

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -55,9 +56,30 @@ type inboxLine struct {
 	Re        protocol.MsgID     `json:"re,omitempty"`
 	ValueBlob *protocol.BlobRef  `json:"valueBlob,omitempty"`
 	Blobs     []protocol.BlobRef `json:"blobs,omitempty"`
+	Files     []inboxAttached    `json:"files,omitempty"`
 	Hops      []protocol.AgentID `json:"hops,omitempty"`
 	// Store names the node's store that Pos belongs to: positions of one that was rebuilt begin anew.
 	Store string `json:"store,omitempty"`
+}
+
+// inboxAttached says how to have a file that came with a message: content stays in the node's store until somebody wants it.
+type inboxAttached struct {
+	Name  string `json:"name"`
+	Mime  string `json:"mime,omitempty"`
+	Use   string `json:"use,omitempty"`
+	Bytes int64  `json:"bytes"`
+	Get   string `json:"get"`
+}
+
+func attachedTo(e *protocol.Envelope) (out []inboxAttached) {
+	id := string(e.ID)
+	if strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" || strings.HasPrefix(id, "-") {
+		id = protocol.ShortID(e.ID) // a sender's words must not become a command
+	}
+	for _, b := range e.Blobs {
+		out = append(out, inboxAttached{b.Name, b.Mime, b.Use, b.Bytes, "aster show " + id + " --save DIR"})
+	}
+	return out
 }
 
 func encodeItem(it Item, store string) []byte {
@@ -70,7 +92,7 @@ func encodeItem(it Item, store string) []byte {
 		At: isoTime(time.UnixMilli(it.At)), Name: e.Intent, Value: value, Source: e.Source,
 		Pos: it.Pos, MsgID: e.ID, Agent: e.From, AgentName: e.FromName, AgentRole: e.FromRole, Target: e.To, Room: e.Room,
 		Context: e.Context, Parent: e.Parent, Thread: e.Thread, Run: e.Run, Channel: e.Channel, Re: e.Re,
-		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Hops: e.Hops, Store: store,
+		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Files: attachedTo(&e), Hops: e.Hops, Store: store,
 	}), '\n')
 }
 

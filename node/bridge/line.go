@@ -41,11 +41,13 @@ type Line struct {
 	Value   json.RawMessage
 	Re      protocol.MsgID
 	NoWake  bool
+	Attach  []Attachment       // of KindMessage, as the agent wrote them
+	Blobs   []protocol.BlobRef // their content, kept by the time Submit sees the line
 	// MsgID is the agent's own, or one derived from file and offset by the time Submit sees it.
 	MsgID protocol.MsgID
 }
 
-const formsHint = `write one of {"say":"…"}, {"to":"AGENT","intent":"NAME","value":…}, {"run":"start"}, {"run":"finish"}, ` +
+const formsHint = `write one of {"say":"…"}, {"to":"AGENT","intent":"NAME","value":…,"attachments":["FILE",…]}, {"run":"start"}, {"run":"finish"}, ` +
 	`{"step":"…"}, {"stepDone":"…"}, {"tool":"…"} or a whole frame with "type"`
 
 // ParseLine reads one line without its newline. It retains nothing of raw. A line of spaces gives KindNone and no
@@ -139,6 +141,7 @@ func understand(raw []byte, fields map[string]json.RawMessage) (Line, *protocol.
 	default:
 		return Line{}, protocol.Refuse(protocol.CodeBadFrame, "the object has no key that says what it is", formsHint)
 	}
+	read.attachments(&line)
 	if read.refusal == nil && line.MsgID != "" {
 		if err := protocol.CheckMsgID(line.MsgID); err != nil {
 			read.refuse(protocol.CodeBadFrame, err.Error(), `leave "msgId" out: one is made`)

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,10 @@ type ledger struct {
 	refuse map[protocol.AgentID]*protocol.Refusal // by target
 	mail   []Item
 	came   chan struct{} // capacity 1: something was committed
+	files  []string      // contents that were kept, in order
+	// reading, when set, is called in the middle of keeping.
+	reading func()
+	noRoom  error // what Keep returns, when set
 }
 
 var errCrash = errors.New("crash")
@@ -60,6 +65,29 @@ func (l *ledger) submit(_ context.Context, _ protocol.AgentID, line Line, key st
 	return nil
 }
 
+func (l *ledger) keep(_ context.Context, r io.Reader) (protocol.BlobRef, error) {
+	if l.noRoom != nil {
+		return protocol.BlobRef{}, l.noRoom
+	}
+	first := make([]byte, 1)
+	n, err := io.ReadFull(r, first)
+	if err != nil && err != io.EOF {
+		return protocol.BlobRef{}, err
+	}
+	if l.reading != nil {
+		l.reading()
+	}
+	rest, err := io.ReadAll(r)
+	if err != nil {
+		return protocol.BlobRef{}, err
+	}
+	whole := append(first[:n], rest...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files = append(l.files, string(whole))
+	return protocol.BlobRef{SHA256: hash(string(whole)), Bytes: int64(len(whole))}, nil
+}
+
 func (l *ledger) cursor(key string) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +117,7 @@ func (l *ledger) said() []string {
 }
 
 func (l *ledger) config(dir string) Config {
-	return Config{Dir: dir, Submit: l.submit, Cursor: l.cursor, Unread: l.unread}
+	return Config{Dir: dir, Submit: l.submit, Keep: l.keep, Cursor: l.cursor, Unread: l.unread}
 }
 
 const agent = protocol.AgentID("claude-shop")

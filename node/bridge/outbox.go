@@ -178,7 +178,10 @@ func (o *outbox) take(ctx context.Context, f *os.File, name string, raw []byte, 
 		if line.MsgID == "" {
 			line.MsgID = o.at.msgID(o.agent)
 		}
-		err := o.cfg.Submit(ctx, o.agent, line, o.key(), behind.encode())
+		err := o.attach(ctx, &line)
+		if err == nil {
+			err = o.cfg.Submit(ctx, o.agent, line, o.key(), behind.encode())
+		}
 		if !errors.As(err, &why) {
 			if err == nil {
 				o.at = behind
