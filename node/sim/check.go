@@ -195,8 +195,8 @@ func (w *World) outsidersHave() *broken {
 			continue
 		}
 		for log, h := range want {
-			if out, ok := log.Scope.Outsider(); ok && out == n.peer && uint64(len(n.disk.logs[log])) < h.Seq {
-				return &broken{"an outsider has what is for it", fmt.Sprintf("node %d lacks %s from %d on", n.i, w.logName(log), len(n.disk.logs[log])+1)}
+			if out, ok := log.Scope.Outsider(); ok && out == n.peer && uint64(n.disk.logs[log].len()) < h.Seq {
+				return &broken{"an outsider has what is for it", fmt.Sprintf("node %d lacks %s from %d on", n.i, w.logName(log), n.disk.logs[log].len()+1)}
 			}
 		}
 	}
@@ -270,14 +270,15 @@ func (w *World) sound() *broken {
 
 func (w *World) contiguous(n *node) *broken {
 	for log, rs := range n.disk.logs {
-		prev := protocol.Hash{}
-		for i, r := range rs {
+		prev, i := protocol.Hash{}, 0
+		for r := range rs.from(0) {
 			if r.Record.Seq != uint64(i)+1 || r.Record.Prev != prev || r.Record.Log != log {
 				return &broken{"logs are contiguous", fmt.Sprintf("node %d: %s at %d", n.i, w.logName(log), i+1)}
 			}
 			prev = r.Hash
+			i++
 		}
-		if len(rs) > 0 && len(rs[len(rs)-1].Record.Sig) == 0 {
+		if rs.len() > 0 && len(rs.last().Record.Sig) == 0 {
 			return &broken{"logs end with a signature", fmt.Sprintf("node %d: %s", n.i, w.logName(log))}
 		}
 	}
@@ -308,7 +309,7 @@ func (w *World) onceAnInbox(n *node) *broken {
 // receiptsAreOfHomes: who gives a receipt for an agent has bound that agent once, under this name or one like it.
 func (w *World) receiptsAreOfHomes(n *node) *broken {
 	homes := map[protocol.AgentID]map[protocol.PeerID]bool{}
-	for _, r := range n.disk.order {
+	for r := range n.disk.order.from(0) {
 		if r.Record.Kind != protocol.KindBind {
 			continue
 		}
@@ -354,7 +355,7 @@ func (w *World) foldsAnew(n *node) *broken {
 	st := board.New(w.mesh.id)
 	for again := true; again; {
 		again = false
-		for _, r := range n.disk.order {
+		for r := range n.disk.order.from(0) {
 			if err := st.Apply(&r.Record, r.env); err != nil {
 				return &broken{"the board folds", fmt.Sprintf("node %d: %v", n.i, err)}
 			}

@@ -50,6 +50,9 @@ func (c *client) attach(id hub.ConnID, t hub.Token) hub.Attach {
 // askWait is how long who asks for a claim waits for the answer.
 const askWait = 10 * time.Second
 
+// leanTurn is how often a client of a long run says what it has dealt with.
+const leanTurn = 200 * time.Millisecond
+
 const reconnectEvery = 900 * time.Millisecond
 
 // live connects whenever the client is not connected and may be.
@@ -137,7 +140,7 @@ func (c *client) carried(p *proc, conn hub.ConnID, ref hub.Ref, env protocol.Env
 func (c *client) receive(env protocol.Envelope, id protocol.Digest) {
 	if c.w.lean {
 		c.w.Stats.Handled++
-		c.w.after(c.w.between(time.Millisecond, 200*time.Millisecond), func() { c.ack(unacked{env.ID, env.From, id}) })
+		c.w.after(leanTurn-c.w.now%leanTurn, func() { c.ack(unacked{env.ID, env.From, id}) })
 		return
 	}
 	c.handled[id]++

@@ -40,8 +40,8 @@ var errPower = errors.New("the power is gone")
 // Disk is a journal in memory. What Write wrote and Sync did not make durable is undone by Crash, or is all there: the
 // real store promises no more and no less. Make one with NewDisk.
 type Disk struct {
-	logs    map[protocol.LogID][]*diskRecord
-	order   []*diskRecord // by position, which begins at 1
+	logs    map[protocol.LogID]*shelf
+	order   shelf // by position, which begins at 1
 	firsts  map[protocol.Digest]*diskRecord
 	byID    map[protocol.MsgID][]*diskRecord
 	inbox   map[protocol.AgentID][]*inboxRow // by folded id, in order of position
@@ -91,7 +91,7 @@ type fold struct {
 // NewDisk is an empty store.
 func NewDisk() *Disk {
 	return &Disk{
-		logs: map[protocol.LogID][]*diskRecord{}, firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
+		logs: map[protocol.LogID]*shelf{}, firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
 		inbox: map[protocol.AgentID][]*inboxRow{}, tiers: map[placeKey][]journal.TierPut{}, values: map[string][]byte{}, folds: map[string]fold{}, pending: map[protocol.LogID]int{},
 	}
 }
@@ -159,7 +159,7 @@ func (d *Disk) Sync() error {
 }
 
 // Durable is the last seq of a log that no crash can take.
-func (d *Disk) Durable(log protocol.LogID) uint64 { return uint64(len(d.logs[log]) - d.pending[log]) }
+func (d *Disk) Durable(log protocol.LogID) uint64 { return uint64(d.logs[log].len() - d.pending[log]) }
 
 // Crash ends the process: what is not synced survives whole or not at all. The disk is then as the next start finds it.
 func (d *Disk) Crash(survives bool) {
@@ -188,8 +188,8 @@ func (d *Disk) plan(entries []journal.Entry) error {
 	for i := range entries {
 		e := &entries[i]
 		at, ok := ends[e.Record.Log]
-		if rs := d.logs[e.Record.Log]; !ok && len(rs) > 0 {
-			at = end{uint64(len(rs)), rs[len(rs)-1].Hash}
+		if rs := d.logs[e.Record.Log]; !ok && rs.len() > 0 {
+			at = end{uint64(rs.len()), rs.last().Hash}
 		}
 		if e.Record.Seq != at.seq+1 || e.Record.Prev != at.hash {
 			return fmt.Errorf("%w: %s has seq %d, the record is seq %d", journal.ErrGap, e.Record.Log, at.seq, e.Record.Seq)
@@ -203,14 +203,18 @@ func (d *Disk) plan(entries []journal.Entry) error {
 }
 
 func (d *Disk) putRecord(e *journal.Entry) {
-	r := &diskRecord{Stored: journal.Stored{Pos: uint64(len(d.order)) + 1, Record: e.Record, Hash: e.Hash}}
+	r := &diskRecord{Stored: journal.Stored{Pos: uint64(d.order.len()) + 1, Record: e.Record, Hash: e.Hash}}
 	log := e.Record.Log
-	d.order, d.logs[log] = append(d.order, r), append(d.logs[log], r)
+	if d.logs[log] == nil {
+		d.logs[log] = &shelf{}
+	}
+	d.order.push(r)
+	d.logs[log].push(r)
 	d.pending[log]++
 	d.later(func() {
 		d.pending[log]--
-		d.order = d.order[:len(d.order)-1]
-		d.logs[log] = d.logs[log][:len(d.logs[log])-1]
+		d.order.pop()
+		d.logs[log].pop()
 	})
 	if e.Record.Kind != protocol.KindMessage || e.Void {
 		return
@@ -232,8 +236,8 @@ func (d *Disk) putRecord(e *journal.Entry) {
 }
 
 func (d *Disk) record(log protocol.LogID, seq uint64) *diskRecord {
-	if rs := d.logs[log]; seq > 0 && seq <= uint64(len(rs)) {
-		return rs[seq-1]
+	if rs := d.logs[log]; seq > 0 && seq <= uint64(rs.len()) {
+		return rs.at(int(seq - 1))
 	}
 	return nil
 }
@@ -362,9 +366,9 @@ func (d *Disk) putValue(k string, v []byte) {
 func (d *Disk) Copy() *Disk {
 	c := NewDisk()
 	for log, rs := range d.logs {
-		c.logs[log] = slices.Clone(rs)
+		c.logs[log] = rs.copy()
 	}
-	c.order = slices.Clone(d.order)
+	c.order = *d.order.copy()
 	maps.Copy(c.firsts, d.firsts)
 	for id, rs := range d.byID {
 		c.byID[id] = slices.Clone(rs)

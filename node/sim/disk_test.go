@@ -36,7 +36,7 @@ func TestACopyOfADiskGoesItsOwnWay(t *testing.T) {
 		t.Fatal("a copy answers otherwise")
 	}
 	c.putValue("key/x", []byte("y"))
-	c.logs[c.order[0].Record.Log] = nil
+	c.logs[c.order.at(0).Record.Log] = nil
 	if after, _ := d.Digest(); after != before || d.values["key/x"] != nil {
 		t.Error("a change of the copy shows in the disk")
 	}

@@ -16,8 +16,8 @@ import (
 func (d *Disk) Heads() ([]journal.Head, error) {
 	out := make([]journal.Head, 0, len(d.logs))
 	for log, rs := range d.logs {
-		if len(rs) > 0 {
-			out = append(out, journal.Head{Log: log, Seq: uint64(len(rs)), Hash: rs[len(rs)-1].Hash})
+		if rs.len() > 0 {
+			out = append(out, journal.Head{Log: log, Seq: uint64(rs.len()), Hash: rs.last().Hash})
 		}
 	}
 	return out, nil
@@ -51,18 +51,17 @@ func digestOf(heads []journal.Head) string {
 
 // Range returns whole commits from seq on. While reads come short it returns what came whole.
 func (d *Disk) Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.Record, error) {
-	rs := d.logs[log]
 	from = max(from, 1)
-	if from > uint64(len(rs)) {
-		return nil, nil
-	}
-	rs = rs[from-1:]
+	left := d.logs[log].len() - int(from-1)
 	if d.Short {
-		rs = rs[:len(rs)/2]
+		left /= 2
 	}
 	var out []protocol.Record
 	whole, bytes := 0, 0
-	for _, r := range rs {
+	for r := range d.logs[log].from(int(from - 1)) {
+		if left--; left < 0 {
+			break
+		}
 		bytes += len(r.Record.Body) + 256
 		if whole > 0 && bytes > maxBytes {
 			break
@@ -85,20 +84,18 @@ func (d *Disk) At(log protocol.LogID, seq uint64) (journal.Stored, bool, error) 
 
 // Since returns records after a position, in order.
 func (d *Disk) Since(pos uint64, limit int) ([]journal.Stored, error) {
-	if pos >= uint64(len(d.order)) {
-		return nil, nil
-	}
-	rs := d.order[pos:]
-	rs = rs[:min(limit, len(rs))]
-	out := make([]journal.Stored, len(rs))
-	for i, r := range rs {
-		out[i] = r.Stored
+	var out []journal.Stored
+	for r := range d.order.from(int(pos)) {
+		if len(out) == limit {
+			break
+		}
+		out = append(out, r.Stored)
 	}
 	return out, nil
 }
 
 // Position is that of the newest record.
-func (d *Disk) Position() uint64 { return uint64(len(d.order)) }
+func (d *Disk) Position() uint64 { return uint64(d.order.len()) }
 
 // Identity returns the first message under an identity.
 func (d *Disk) Identity(id protocol.Digest) (journal.IdentityRow, bool, error) {
@@ -161,7 +158,7 @@ func (d *Disk) Inbox(agent protocol.AgentID, q journal.InboxQuery) (out []journa
 
 // Outbox returns a sender's messages that somebody should still process; with dead, those that nobody will.
 func (d *Disk) Outbox(from protocol.AgentID, deadOnes bool, limit int) (out []journal.Message, err error) {
-	for _, r := range d.order {
+	for r := range d.order.from(0) {
 		if r.env == nil || r.env.From == "" || r.env.To == "" && r.env.Room == "" || protocol.FoldAgentID(r.env.From) != protocol.FoldAgentID(from) {
 			continue
 		}
@@ -222,7 +219,7 @@ func (d *Disk) Checkpoint(name string) (uint64, []byte, bool, error) {
 // Addressed lists all messages of a hybrid time and later that name an agent as their target or are in its inbox, oldest first.
 func (d *Disk) Addressed(agent protocol.AgentID, since protocol.HLC) (out []journal.Place, err error) {
 	key := protocol.FoldAgentID(agent)
-	for _, r := range d.order {
+	for r := range d.order.from(0) {
 		to := r.env != nil && protocol.FoldAgentID(r.env.To) == key
 		if r.Record.At >= since && (to || slices.ContainsFunc(d.inbox[key], func(row *inboxRow) bool { return row.rec == r })) {
 			out = append(out, journal.Place{Log: r.Record.Log, Seq: r.Record.Seq, Pos: r.Pos})
