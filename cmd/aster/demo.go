@@ -55,6 +55,10 @@ func (a *app) demo(ctx context.Context, once bool) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a terminal that closes, too, leaves nothing behind
 	defer stop()
+	// A second Ctrl-C would end us before the four nodes; whoever presses it gets what the first one began.
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
 	// Whoever reads our output may leave (aster demo | head). That is an error of a write then, and not our end on the spot.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol/api"
 )
@@ -105,6 +107,34 @@ func TestTheNextDemoClearsWhatAKilledOneLeft(t *testing.T) {
 	}
 	if code := second.end(t); code != 0 || len(second.left(t)) > 0 {
 		t.Errorf("exit %d, left behind: %q", code, second.left(t))
+	}
+}
+
+// TestASecondInterruptLeavesNothingBehind: people press it again and again, and some tools send it twice.
+func TestASecondInterruptLeavesNothingBehind(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no process is interrupted from outside there")
+	}
+	s := show(t)
+	homes := s.homes(t)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for ended := false; !ended; {
+		_ = s.cmd.Process.Signal(os.Interrupt)
+		select {
+		case _, more := <-s.more:
+			ended = !more
+		case <-again.C:
+		}
+	}
+	_ = s.cmd.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 || len(s.left(t)) > 0 {
+		t.Errorf("exit %d, said %q, left behind: %q", code, s.err.String(), s.left(t))
+	}
+	for name, f := range homes {
+		if p, err := os.FindProcess(f.PID); err == nil && p.Signal(syscall.Signal(0)) == nil {
+			t.Errorf("%s still runs", name)
+		}
 	}
 }
 
