@@ -23,7 +23,6 @@ const (
 // longFiles and longFuncs are the exceptions, each with its argument. The number is what it may have and may only fall:
 // an exception that is no longer needed fails the test.
 var longFiles = map[string]int{
-	"node/work.go":           425, // what a runner's life costs the loop; to be cut where its reports begin
 	"node/link/link_test.go": 523, // one story a function over one pipe
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/asterism"
 )
 
 // absence says of content that is not here what became of it.
@@ -29,6 +30,19 @@ func (n *Node) openContent(ref protocol.BlobRef) (io.ReadSeekCloser, int64, erro
 		return n.store.OpenBlob(ref.SHA256)
 	}
 	return nil, 0, err
+}
+
+// openForTask opens what was attached to a task, wherever it still is: without it the task is not begun.
+func (n *Node) openForTask(ref protocol.BlobRef) (io.ReadCloser, error) {
+	r, _, err := n.openContent(ref)
+	if errors.Is(err, journal.ErrNoBlob) && n.full() == nil && n.blobs.fetchOnce("", ref) == nil {
+		r, _, err = n.store.OpenBlob(ref.SHA256)
+	}
+	if errors.Is(err, journal.ErrNoBlob) {
+		words, hint := n.absence(ref.SHA256)
+		return nil, protocol.Refuse(asterism.CodeAttachmentUnknown, "attachment %q is not here: %s", hint, protocol.CutText(ref.Name, 100), words)
+	}
+	return r, err
 }
 
 // fillToShow is fill for those who look: in the place of a value that is not here it says why.

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
 	"github.com/aster-mesh/aster/protocol"
@@ -87,7 +86,7 @@ func (a *app) saveAttachments(ctx context.Context, c *client.Client, m api.Messa
 		if err != nil {
 			return err
 		}
-		path, err := saveAs(dir, fileName(b.Name, i), b.SHA256, content)
+		path, err := saveAs(dir, protocol.FileName(b.Name, i), b.SHA256, content)
 		if err != nil {
 			return err
 		}
@@ -130,30 +129,4 @@ func saveAs(dir, name, sha string, content io.ReadCloser) (path string, err erro
 		return "", errors.Join(fmt.Errorf("save attachment: %w", err), os.Remove(path))
 	}
 	return path, nil
-}
-
-// fileName makes a name in one folder of a sender's name: its last part, without what cannot be seen, what a shell or a
-// file system takes for more, a dot in front, or a name that Windows keeps for a device.
-func fileName(name string, index int) string {
-	name = name[strings.LastIndexAny(name, `/\\:`)+1:]
-	name = strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\"<>|?*%;`$&!", r) || r == unicode.ReplacementChar {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(name, ""))
-	name = strings.Trim(name, " .-~")
-	for len(name) > 120 {
-		ending := filepath.Ext(name)
-		if len(ending) > 20 {
-			ending = ""
-		}
-		name = strings.TrimSuffix(protocol.CutText(strings.TrimSuffix(name, ending), 100), "…") + ending
-	}
-	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
-	device := stem == "CON" || stem == "PRN" || stem == "AUX" || stem == "NUL" || len(stem) == 4 && (stem[:3] == "COM" || stem[:3] == "LPT")
-	if name == "" || device {
-		name = "attachment-" + strconv.Itoa(index+1) + "-" + name
-	}
-	return strings.TrimSuffix(name, "-")
 }

@@ -85,6 +85,19 @@ func runner(verb string, args []string) {
 			fmt.Printf(`{"type":"assistant","message":{"id":"m%d","usage":{"input_tokens":10,"output_tokens":90}}}`+"\n", i)
 		}
 		waitForFile(args[1])
+	case "files":
+		dir := os.Getenv("ASTER_TASK_FILES")
+		if dir == "" {
+			fmt.Println("none")
+			return
+		}
+		found, err := os.ReadDir(dir)
+		must(err)
+		for _, f := range found {
+			content, err := os.ReadFile(filepath.Join(dir, f.Name()))
+			must(err)
+			fmt.Printf("%s=%s\n", f.Name(), content)
+		}
 	case "env":
 		for _, kv := range os.Environ() {
 			fmt.Println(kv)

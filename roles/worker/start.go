@@ -41,42 +41,53 @@ var errCancelled = errors.New("cancelled")
 
 // Start accepts one attempt. When it returns nil the attempt is on stable storage and will be run once and reported, by
 // this process or a later one, as soon as a slot is free. It returns ErrStarted if the attempt was accepted before, a
-// *protocol.Refusal if its id is in use by another sender's task or cannot be a task's, and any other error if nothing
-// was accepted. It may be called before Run.
+// *protocol.Refusal if its id is in use by another sender's task or cannot be a task's, or if a file of it is not what it
+// should be, and any other error, also of File.Open, if nothing was accepted. It may be called before Run.
 func (w *Worker) Start(t Task) error {
 	if err := protocol.CheckMsgID(t.ID); err != nil || t.Attempt < 1 {
 		return protocol.Refuse(protocol.CodeBadFrame, "a task needs an id and an attempt from 1", "")
 	}
 	name := folderName(t.ID, t.Attempt)
 	a := &attempt{name: name, dir: filepath.Join(w.cfg.Dir, name), order: w.order(t)}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.gone.has(name) {
-		return ErrStarted
+	w.starting.Lock() // two calls for one attempt must not both write
+	defer w.starting.Unlock()
+	if err := w.before(a); err != nil {
+		return err
 	}
-	var before keeper.Order
-	switch err := keeper.ReadJSON(a.dir, keeper.FileStart, &before); {
-	case err == nil && before.From != t.From:
-		return protocol.Refuse(protocol.CodeMsgIDReused, "another agent's task has this id", "send it under a new id")
-	case err == nil:
-		return ErrStarted
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w (%w)", ErrStarted, err) // there was one; what it was is damaged
-	}
-	// Under the lock: two calls for one attempt must not both write. It is a few small files and their sync.
-	if err := a.accept(t.Text); err != nil {
+	if err := a.accept(t.Text, t.Files); err != nil {
 		return fmt.Errorf("accept task: %w", err)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.attempts[name] = a
 	w.queue = append(w.queue, a)
 	w.poke()
 	return nil
 }
 
+// before says that an attempt was started before, or nil.
+func (w *Worker) before(a *attempt) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone.has(a.name) {
+		return ErrStarted
+	}
+	var before keeper.Order
+	switch err := keeper.ReadJSON(a.dir, keeper.FileStart, &before); {
+	case err == nil && before.From != a.order.From:
+		return protocol.Refuse(protocol.CodeMsgIDReused, "another agent's task has this id", "send it under a new id")
+	case err == nil:
+		return ErrStarted
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w (%w)", ErrStarted, err) // there was one; what it was is damaged
+	}
+	return nil
+}
+
 func (w *Worker) order(t Task) keeper.Order {
 	o := keeper.Order{
 		Task: t.ID, Attempt: t.Attempt, From: t.From, To: t.To,
-		Command: w.cfg.Command, Accept: t.Accept, Env: t.Env,
+		Command: w.cfg.Command, Accept: t.Accept, Env: t.Env, Files: len(t.Files),
 		Wall: t.Wall, OutputBytesMax: w.cfg.OutputBytesMax, TokensMax: w.cfg.Tokens,
 		Author: w.cfg.AgentName, Accepted: time.Now(),
 	}
@@ -98,8 +109,12 @@ func (w *Worker) order(t Task) keeper.Order {
 }
 
 // accept writes the folder; the start file comes last and makes it count.
-func (a *attempt) accept(text string) error {
+func (a *attempt) accept(text string, files []File) error {
 	if err := os.Mkdir(a.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := placeFiles(filepath.Join(a.dir, keeper.DirFiles), files); err != nil {
+		_ = os.Remove(a.dir) // nothing was accepted; it stays if something else is in it
 		return err
 	}
 	if err := keeper.WriteFile(a.dir, keeper.FileText, []byte(text), true); err != nil {

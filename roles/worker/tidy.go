@@ -92,6 +92,9 @@ func (w *Worker) tidy(ctx context.Context) {
 		}
 		done = append(done, folder{e.Name(), info.ModTime()})
 		w.removeTree(ctx, dir)
+		if err := os.RemoveAll(filepath.Join(dir, keeper.DirFiles)); err != nil { // the message still has them
+			w.cfg.Log.Warn("files of a task cannot be removed", "path", dir, "err", err)
+		}
 		if out, err := os.Stat(filepath.Join(dir, keeper.FileOutput)); err == nil && out.Size() > outputKept {
 			_ = os.Remove(filepath.Join(dir, keeper.FileOutput)) // tried again with the next report
 		}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,14 @@ type Task struct {
 	Repo     *RepoSpec // nil: the delegator named none
 	Wall     time.Duration
 	Env      map[string]string // added to the runner's environment; kept in a file, so no secrets
+	Files    []File            // what was attached to it
+}
+
+// File is one that goes with a task. The command finds it in ASTER_TASK_FILES, under a name made of this one.
+type File struct {
+	Name   string // its sender's
+	SHA256 string // in hex; what has another hash is refused
+	Open   func() (io.ReadCloser, error)
 }
 
 // RepoSpec names the repository and commit that a task starts from.
@@ -90,6 +99,8 @@ type Worker struct {
 	git     chan struct{} // capacity 1: one work tree is added or removed at a time
 	tidying chan struct{} // capacity 1: one tidy at a time
 	untidy  atomic.Bool   // something was reported since the last tidy
+
+	starting sync.Mutex // held by Start; before mu
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by folder name; from Start until Reported

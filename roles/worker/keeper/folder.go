@@ -32,6 +32,7 @@ const (
 	FileReported = "reported"      // the node has the final report on disk; by the worker
 	FileLog      = "keeper.log"    // what the keeper says of its own troubles
 	DirWork      = "work"          // the work tree, or the empty folder
+	DirFiles     = "files"         // what was attached to the task; by the worker, before FileStart
 )
 
 // Outcomes of a final report.
@@ -56,7 +57,8 @@ type Order struct {
 	TokensMax      int64             `json:"tokensMax,omitempty"` // 0: no limit
 	Author         string            `json:"author"`
 	Repo           *Repository       `json:"repo,omitempty"`
-	Env            map[string]string `json:"env,omitempty"` // added to the command's environment; no secrets, this is a file
+	Files          int               `json:"files,omitempty"` // how many lie in DirFiles
+	Env            map[string]string `json:"env,omitempty"`   // added to the command's environment; no secrets, this is a file
 	Accepted       time.Time         `json:"accepted"`
 }
 

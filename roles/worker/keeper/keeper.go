@@ -125,7 +125,10 @@ func (k *keeper) environment() []string {
 			env = append(env, kv)
 		}
 	}
-	o := &k.order
+	o, files := &k.order, ""
+	if o.Files > 0 {
+		files = filepath.Join(k.dir, DirFiles)
+	}
 	for name, value := range o.Env {
 		env = append(env, name+"="+value)
 	}
@@ -135,6 +138,7 @@ func (k *keeper) environment() []string {
 		"ASTER_TASK_ATTEMPT="+strconv.Itoa(o.Attempt),
 		"ASTER_TASK_FROM="+string(o.From),
 		"ASTER_TASK_TEXT_FILE="+filepath.Join(k.dir, FileText),
+		"ASTER_TASK_FILES="+files,
 		markOf(k.dir),
 		"ASTER_TASK_BASE="+k.tree.Base,
 		"ASTER_TASK_BRANCH="+k.tree.Branch,

@@ -162,3 +162,19 @@ func TestRunSurvivesItsNodeAndIsCancelled(t *testing.T) {
 	}
 	n.lives()
 }
+
+// TestRunnerHasTheFilesOfItsTask: under safe names, beside its work tree.
+func TestRunnerHasTheFilesOfItsTask(t *testing.T) {
+	n := working(t, "", "sh", "-c", `cd "$ASTER_TASK_FILES" && grep -qx first plan.md && grep -qx second plan-2.md && ! test -e "$ASTER_TASK_DIR"/plan.md`)
+	dir := t.TempDir()
+	args := []string{"delegate", "--from", "ann", "--to", "main-agent", "--wait", "--json", "--timeout", "50s"}
+	for _, words := range []string{"first", "second"} {
+		must(t, os.MkdirAll(filepath.Join(dir, words), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, words, "plan.md"), []byte(words+"\n"), 0o600))
+		args = append(args, "--attach", filepath.Join(dir, words, "plan.md"))
+	}
+	if r := n.run(append(args, "read the plans")...); r.code != 0 {
+		t.Error(r)
+	}
+	n.lives()
+}
