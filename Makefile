@@ -3,7 +3,7 @@
 FUZZ ?= 1000000x
 FUZZOF ?= .
 
-.PHONY: chaos day fuzz mutations shots survive
+.PHONY: chaos day five fuzz mutations shots survive
 
 # Every fuzz target, one at a time on one core, FUZZ executions each (or a time: make fuzz FUZZ=20s), and how many those
 # were; FUZZOF=protocol takes one folder's alone. A finding stays in testdata/fuzz of its package. With a time, a busy
@@ -36,6 +36,10 @@ day:
 # The README's pictures, from the demo's board in a headless Chromium. Look at them before you commit.
 shots:
 	ASTER_SHOTS=$(CURDIR)/docs go test ./cmd/aster/internal/demo -run '^TestShots$$' -count=1
+
+# Five meshes that are as unlike as they may be, for eyes that have not seen the board: ask them what TESTING.md asks.
+five:
+	ASTER_SHOTS=$(or $(DIR),$(CURDIR)/.ci/cache) go test ./board/web -run '^TestFiveAnswersAreSeenAtOnce$$' -count=1
 
 # Processes killed at every instant and restarted under load, at full length, which takes long. ASTER_SEED repeats a run.
 survive:

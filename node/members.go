@@ -281,7 +281,7 @@ func (l *loop) peerRows() []api.Peer {
 			row.Linked, row.Alive = true, "alive"
 			row.Transport, row.Addr, row.RTTMicros = info.Transport, info.Addr, info.RTT.Microseconds()
 			row.Board, row.Version = l.peers[p].hello.Board, l.peers[p].hello.Software
-			row.LastSeen = l.now.UnixMilli()
+			row.LastSeen, row.SkewMillis = l.now.UnixMilli(), l.peers[p].skew.Milliseconds()
 			_, row.Behind = l.rep.Behind(p)
 			bytes := l.n.mesh.Bytes(p)
 			row.BytesIn, row.BytesOut = bytes.DataIn, bytes.DataOut

@@ -148,11 +148,13 @@ type Peer struct {
 	BytesOut  uint64          `json:"bytesOut,omitempty"` // the same, to it
 	Behind    uint64          `json:"behind"`             // records we hold and it has not confirmed
 	LastSeen  int64           `json:"lastSeen,omitempty"`
-	Until     int64           `json:"until"` // its certificate's end, ms
-	Issuer    protocol.PeerID `json:"issuer,omitempty"`
-	Revoked   bool            `json:"revoked,omitempty"`
-	Board     string          `json:"board,omitempty"`
-	Version   string          `json:"version,omitempty"`
+	// SkewMillis is its wall clock less ours when it last linked; the way here is in it, so that less than a second says nothing.
+	SkewMillis int64           `json:"skewMillis,omitempty"`
+	Until      int64           `json:"until"` // its certificate's end, ms
+	Issuer     protocol.PeerID `json:"issuer,omitempty"`
+	Revoked    bool            `json:"revoked,omitempty"`
+	Board      string          `json:"board,omitempty"`
+	Version    string          `json:"version,omitempty"`
 }
 
 // Agent is one row of the roster. GET /agents.

@@ -1,6 +1,6 @@
 // Agents by node: the node's own first, then by name, never by activity. A node without agents still has its row.
 import { attr, busy, el, foreign, steady, text } from "./dom.js";
-import { age, count, rtt } from "./words.js";
+import { age, count, noMain, rtt } from "./words.js";
 import { glyph } from "./marks.js";
 import { t } from "./strings.js";
 import { go } from "./route.js";
@@ -23,10 +23,13 @@ export function underLine(agent, store, now) {
   }
   if (store.past) return t("state_" + agent.state) + (agent.since ? " " + age(now - agent.since) : "");
   const since = agent.since ? " " + age(now - agent.since) : "";
+  const state = t("state_" + agent.state) + since;
+  if (agent.doing && agent.state === "working") return agent.doing + " ·" + (since || " " + t("state_working")); // that it works is said by what it does
+  if (!agent.doing && (troubled(agent) || (agent.state === "unknown" && !agent.wakes))) return state; // how it wakes helps nobody now
   // "nothing: it reads its inbox" says how mail is noticed without anything that wakes.
   const alone = /^nothing: (.+)$/.exec(agent.wakes || "");
   const after = agent.doing || (alone ? alone[1] : agent.wakes ? t("wakes_by", { how: agent.wakes }) : t("wakes_unknown"));
-  return t("state_" + agent.state) + since + " · " + after;
+  return state + " · " + after;
 }
 
 export function linkOf(peer, store) {
@@ -53,6 +56,8 @@ class Agents extends HTMLElement {
   draw(store, now) {
     this.store = store;
     this.now = now;
+    const s = store.status;
+    this.main = s && (store.past || !noMain(s, now)) ? s.main?.agent : ""; // draw's now is the node's clock
     text(this.total, count(store.agents.length));
     const calm = store.agents.filter((a) => !troubled(a)).length;
     const byNode = Map.groupBy(store.agents, (a) => a.home);
@@ -73,8 +78,7 @@ class Agents extends HTMLElement {
     const sorted = agents.slice().sort((a, b) => a.id.localeCompare(b.id));
     const rows = (list) => list.map((a) => ({ key: a.id, kind: "agent", a }));
     if (!folds) return out.concat(rows(sorted));
-    const main = this.store.status?.main?.agent;
-    const must = (a) => troubled(a) || a.id === main;
+    const must = (a) => troubled(a) || a.id === this.main;
     let shown = sorted.filter((a) => must(a) || stateOf(a, this.store) === "working");
     if (shown.length > foldAbove) shown = sorted.filter(must);
     const kept = new Set(shown);
@@ -99,7 +103,7 @@ class Agents extends HTMLElement {
 
   update(row, x) {
     if (x.kind === "node") this.drawNode(row, x.p, this.store);
-    else if (x.kind === "agent") this.drawAgent(row, x.a, this.store, this.now, this.store.status?.main?.agent);
+    else if (x.kind === "agent") this.drawAgent(row, x.a, this.store, this.now, this.main);
     else if (x.kind === "fold") {
       text(row, x.words);
       attr(row, "aria-expanded", String(x.open));
@@ -144,7 +148,7 @@ class Agents extends HTMLElement {
     const state = stateOf(a, store);
     attr(mark, "kind", state);
     attr(row, "data-state", state);
-    text(role, a.id === main ? t("main_is") : a.role);
+    text(role, a.id === main ? t("main_is") : a.role === store.peer(a.home)?.role ? "" : a.role); // its node's row says the usual
     attr(role, "data-main", a.id === main);
     text(unread, a.unread ? count(a.unread) : "");
     attr(unread, "title", a.unread ? t("unread", { n: count(a.unread) }) : null);

@@ -44,7 +44,7 @@ export function drawCard(card, a, store, now, needs) {
   const key = [a.asker, a.nodeName, a.taskShort, a.at ? age(now - a.at) : ""].join("\n");
   if (from.of !== key) {
     from.of = key;
-    from.replaceChildren(a.asker ? foreign(a.asker, { class: "name" }) : "", " ", foreign([a.nodeName, a.taskShort, a.at ? age(now - a.at) : ""].filter(Boolean).join(" · ")));
+    from.replaceChildren(a.asker ? foreign(a.asker, { class: "name" }) : "", " ", foreign([a.nodeName === a.asker ? "" : a.nodeName, a.taskShort, a.at ? age(now - a.at) : ""].filter(Boolean).join(" · ")));
   }
   if (!card.made) {
     card.made = true;

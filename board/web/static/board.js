@@ -76,6 +76,7 @@ function draw(reasons) {
     else if (name === "top") parts.top.draw(store, now, back);
     else parts[name].draw(store, dated.has(name) ? known() : now);
   }
+  parts.stream.drawLast(known());
   if (reasons.has("asks") || reasons.has("status")) notifier.look(clock());
   if (reasons.has("status") && store.loaded && store.connected) remember(store, now);
 }

@@ -4,7 +4,7 @@ import { attr, el, text } from "./dom.js";
 import "./attaching.js";
 import { post, Refused } from "./feed.js";
 import { newMsgID } from "./ids.js";
-import { sentence } from "./words.js";
+import { noMain, sentence } from "./words.js";
 import { stateOf } from "./agents.js";
 import { t } from "./strings.js";
 
@@ -99,7 +99,8 @@ class Composer extends HTMLElement {
       this.to.dataset.of = key;
       const first = el("option", { value: "" }, t(ids.length ? "choose_agent" : "nobody_to"));
       this.to.replaceChildren(first, ...ids.map((id) => el("option", { value: id }, id)), ...(store.rooms ?? []).map((r) => el("option", { value: "#" + r.id }, t("room_option", { topic: r.topic || r.id }))));
-      const usual = store.status?.main?.agent;
+      const s = store.status;
+      const usual = s && !noMain(s, now + store.skew) ? s.main.agent : s?.agent; // who cannot be reached is no default
       this.to.value = ids.concat(rooms).includes(this.wanted) ? this.wanted : ids.includes(usual) ? usual : ids[0] ?? "";
       this.to.disabled = ids.length === 0;
     }

@@ -1,6 +1,6 @@
 // What stands round the regions: the top, notices, the foot, tabs, and the list of keys.
 import { attr, el, foreign, text } from "./dom.js";
-import { age, bytes, count, timeOfDay } from "./words.js";
+import { age, bytes, count, noMain, timeOfDay } from "./words.js";
 import { show, where } from "./route.js";
 import { keep, kept } from "./kept.js";
 import { t } from "./strings.js";
@@ -36,6 +36,7 @@ class Top extends HTMLElement {
     const key = !past && noMain(s, now + store.skew) ? "" : main.agent || main.node || "";
     if (this.main.dataset.of !== key) {
       this.main.dataset.of = key;
+      attr(this.main, "data-tone", key ? null : "wait");
       this.main.replaceChildren(...(key ? [el("span", { class: "role", "data-main": true }, t("main_is")), " ", foreign(key)] : [t("main_none")]));
     }
     const health = store.health(now);
@@ -65,17 +66,6 @@ class Top extends HTMLElement {
   }
 }
 customElements.define("as-top", Top);
-
-// noMain says since when nobody is main here, and whether these nodes can elect one; "" while somebody is. A link that only
-// changes is no news: the first seconds say nothing.
-function noMain(s, now) {
-  const m = s.main;
-  if (!m.peer) return t("no_main");
-  if (m.ended && !m.lost) return t("main_ended", { node: m.node ?? "" });
-  if (!m.lost || now - m.lost < 3000 || !m.voters?.length) return "";
-  const counts = { time: timeOfDay(m.lost), here: count(m.reach ?? 0), of: count(m.voters.length) };
-  return t((m.reach ?? 0) * 2 > m.voters.length ? "no_main_electing" : "no_main_stuck", counts);
-}
 
 class Banner extends HTMLElement {
   connectedCallback() {
@@ -119,7 +109,7 @@ customElements.define("as-banner", Banner);
 
 class Foot extends HTMLElement {
   connectedCallback() {
-    this.parts = ["name", "nodes", "records", "disk", "version"].map((name) => foreign("", { class: "part", "data-part": name }));
+    this.parts = ["name", "nodes", "records", "clocks", "disk", "version"].map((name) => foreign("", { class: "part", "data-part": name }));
     this.append(...this.parts);
     attr(this.parentElement, "aria-label", t("mesh"));
   }
@@ -132,14 +122,28 @@ class Foot extends HTMLElement {
       s.name,
       others ? t("nodes_linked", { n: count(s.linked), of: count(others) }) : t("nodes_alone"),
       t("records", { n: count(s.records), behind: count(s.behind) }),
+      clocks(store),
       s.diskMax ? t("disk", { used: bytes(s.disk), max: bytes(s.diskMax) }) : t("disk_open", { used: bytes(s.disk) }),
       "aster " + s.version,
     ];
     this.parts.forEach((part, i) => text(part, words[i]));
     attr(this.parts[1], "data-tone", others && s.linked < others ? "wait" : null);
     attr(this.parts[2], "data-tone", s.behind > 0 ? "wait" : null);
-    attr(this.parts[3], "data-tone", s.diskFull ? "bad" : null);
+    attr(this.parts[3], "hidden", !words[3]);
+    attr(this.parts[3], "data-tone", store.peers.some(clockOff) ? "wait" : null);
+    attr(this.parts[4], "data-tone", s.diskFull ? "bad" : null);
   }
+}
+
+const doubtful = 60e3; // as the node's: then times carry a "~"
+const clockOff = (p) => p.linked && Math.abs(p.skewMillis ?? 0) > doubtful;
+
+// clocks says whether those of linked nodes agree with this one's; of others nothing is known.
+function clocks(store) {
+  const off = store.peers.filter(clockOff);
+  if (off.length > 1) return t("clocks_off", { n: count(off.length) });
+  if (off.length) return t("clock_off", { node: off[0].name, time: age(Math.abs(off[0].skewMillis)) });
+  return store.peers.some((p) => p.linked && !p.self) ? t("clocks_agree") : "";
 }
 customElements.define("as-foot", Foot);
 

@@ -10,6 +10,9 @@ const cards = 5; // BOARD 5
 const soon = 2 * 60e3; // a clock under this always gets a card
 const toldFor = 5000; // how long a card says by whom it was answered
 
+const frameHeight = 88; // px of what stands round the cards
+const heightOf = (a) => 76 + (a.text.length > 90 ? 20 : 0) + (a.options?.length ? 36 : 0) + (a.options?.some((o) => o.detail) ? 18 : 0); // px, about
+
 const rank = { approval: 1, choice: 3, blocked: 2, question: 3, review: 3, person: 4, key: 5 };
 
 // mine says whether an ask is for this board's person.
@@ -70,8 +73,10 @@ class Needs extends HTMLElement {
     const own = all.filter((a) => mine(a, store, now)).sort(order);
     const rest = all.filter((a) => !mine(a, store, now)).sort(order);
     const ends = [...this.leaving.values()].map((x) => ({ ...x.ask, ended: x.ended }));
-    // A card keeps its place while somebody is in it.
-    const wanted = own.filter((a, i) => i < cards || (a.until && a.kind !== "key" && a.until - now < soon));
+    // A card stays while somebody is in it, however much comes before it.
+    const inside = /** @type {any} */ (document.activeElement?.closest(".card"))?.ask?.id;
+    const most = this.room(own);
+    const wanted = own.filter((a, i) => i < most || a.id === inside || (a.until && a.kind !== "key" && a.until - now < soon));
     const late = own.filter((a) => !wanted.includes(a));
     text(this.total, own.length ? count(own.length) : "");
     attr(this.none, "hidden", own.length + ends.length > 0);
@@ -90,6 +95,14 @@ class Needs extends HTMLElement {
     attr(this.aside, "hidden", put === 0);
     text(this.aside, t("show_aside", { n: count(put) }));
     store.waiting = own.length;
+  }
+
+  // room is how many cards leave nearly half of a screen to what is stuck and what moves (BOARD 1); a phone scrolls anyway.
+  room(own) {
+    if (innerWidth < 720) return cards;
+    let left = this.closest("#middle").clientHeight * 0.55 - frameHeight;
+    const fits = own.findIndex((a) => (left -= heightOf(a)) < 0);
+    return Math.min(cards, Math.max(2, fits < 0 ? cards : fits));
   }
 
   // farewells keeps a card that somebody else answered for a moment, with who it was.

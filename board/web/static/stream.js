@@ -1,7 +1,7 @@
 // Messages as they are logged, or what a search, a filter or a moment selects. The list stays at its end only while the
 // reader is there and neither pointer nor focus is in it.
 import { attr, busy, el, text } from "./dom.js";
-import { count } from "./words.js";
+import { ago, count } from "./words.js";
 import { drawRow, rowNode } from "./message.js";
 import { rowsOf } from "./fold.js";
 import { VList } from "./vlist.js";
@@ -136,6 +136,13 @@ class Stream extends HTMLElement {
     }
     if (this.fresh.size > 200) this.fresh.clear();
     this.drawPill();
+  }
+
+  // drawLast says how long ago the newest message was said: of a picture that is all that tells whether anything moves.
+  drawLast(now) {
+    const w = this.window;
+    const last = w?.live && w.plain && !w.until ? w.items.at(-1) : null;
+    text(this.count, last ? t("last_ago", { ago: ago(now - last.at) }) : "");
   }
 
   drawEdges(w) {

@@ -27,6 +27,12 @@ export function age(ms) {
   return duration((s < 60 ? s : s - (s % 60)) * 1000);
 }
 
+// ago says in one unit how long ago something was.
+export function ago(ms) {
+  const step = [86400e3, 3600e3].find((x) => ms >= x) ?? 1;
+  return t("ago", { time: age(ms - (ms % step)) });
+}
+
 export const timeOfDay = (ms) => short.format(ms);
 
 export function timeNode(ms, now, doubt = false) {
@@ -74,6 +80,17 @@ export function targetOf(m) {
   const e = m.envelope;
   if (e.to || e.room) return foreign(e.to || "#" + e.room, { class: "name" });
   return el("span", { class: "name" }, t("everybody"));
+}
+
+// noMain says since when nobody is main here, and whether these nodes can elect one; "" while somebody is. A link that only
+// changes is no news: the first seconds say nothing.
+export function noMain(s, now) {
+  const m = s.main;
+  if (!m.peer) return t("no_main");
+  if (m.ended && !m.lost) return t("main_ended", { node: m.node ?? "" });
+  if (!m.lost || now - m.lost < 3000 || !m.voters?.length) return "";
+  const counts = { time: timeOfDay(m.lost), here: count(m.reach ?? 0), of: count(m.voters.length) };
+  return t((m.reach ?? 0) * 2 > m.voters.length ? "no_main_electing" : "no_main_stuck", counts);
 }
 
 // hint makes a refusal's second sentence; commands come without a full stop.

@@ -1,6 +1,6 @@
 // Tasks: blocked first, with the reason in the row; then what runs; then what is done.
 import { attr, busy, el, foreign, steady, text } from "./dom.js";
-import { age, count, duration, taskID } from "./words.js";
+import { age, ago, count, duration, taskID } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { t } from "./strings.js";
 import { go } from "./route.js";
@@ -39,7 +39,8 @@ class Work extends HTMLElement {
     this.title_ = el("h2", { id: "work-title" }, t("work"));
     this.empty = el("div", { class: "empty", role: "group", "aria-labelledby": "work-title" });
     this.parts = {};
-    this.append(el("div", { class: "head" }, this.title_), this.empty);
+    this.counts = el("div", { class: "counts" });
+    this.append(el("div", { class: "head" }, this.title_, this.counts), this.empty);
     for (const name of ["blocked", "running", "queued", "done"]) {
       const part = el("section", { class: "part", "data-part": name, "aria-labelledby": "part-" + name },
         el("h3", { id: "part-" + name }, el("span", {}, t(name)), " ", el("span", { class: "count" })),
@@ -49,8 +50,18 @@ class Work extends HTMLElement {
       this.parts[name] = part;
       part.vlist = new VList(this.closest("#middle"), part.children[1], { key: (x) => x.key, estimate: name === "blocked" ? 62 : 36, make: (x) => this.row(x.task), update: (row, x) => this.drawTask(row, x.task, this.now) });
       this.append(part);
+      this.counts.append(this.countOf(name));
     }
     attr(this.parentElement, "aria-labelledby", "work-title");
+  }
+
+  // countOf is how many there are of a state, and the way to them.
+  countOf(name) {
+    const part = this.parts[name];
+    return el("button", { type: "button", class: "link-button", "data-count": name, on: { click: () => {
+      part.scrollIntoView({ block: "start" });
+      part.querySelector(".row")?.focus({ preventScroll: true });
+    } } });
   }
 
   toggle(name) {
@@ -71,6 +82,10 @@ class Work extends HTMLElement {
       const [head, , none, fold] = part.children;
       text(head.lastElementChild, count(list.length));
       attr(none, "hidden", list.length > 0);
+      attr(head, "class", list.length ? null : "of-none"); // the sentence says it
+      const counted = this.counts.querySelector(`[data-count=${name}]`);
+      text(counted, t("of_state", { n: count(list.length), state: t(name + "_few") }));
+      attr(counted, "hidden", list.length === 0);
       const open = this.opened.has(name);
       const usual = name === "done" ? doneShown : list.length;
       const shown = list.slice(0, open ? list.length : usual);
@@ -119,38 +134,43 @@ class Work extends HTMLElement {
     const row = el("button", { type: "button", class: "task-row row", on: { click: () => go("t", task.id, row) } },
       glyph("unknown"),
       el("span", { class: "what" }, foreign(task.title, { class: "title" }), el("span", { class: "id" }, taskID(task))),
-      foreign(task.to, { class: "agent" }), foreign("", { class: "stage" }),
-      el("span", { class: "diff" }), el("span", { class: "commit" }), el("span", { class: "elapsed" }), foreign("", { class: "reason" }));
+      foreign(task.to, { class: "agent" }), el("span", { class: "result" }, foreign("", { class: "stage" }), el("span", { class: "diff" }), el("span", { class: "commit" })),
+      el("span", { class: "elapsed" }), el("span", { class: "reason" }, foreign(task.to, { class: "name" }), " ", el("span", { class: "word" }), foreign("")));
     row.dataset.row = "";
     return row;
   }
 
   drawTask(row, task, now) {
-    const [mark, what, agent, stage, diff, commit, took, reason] = row.children;
+    const [mark, what, agent, result, took, reason] = row.children;
+    const [stage, diff, commit] = result.children;
     attr(mark, "kind", taskGlyph[task.state] ?? "unknown");
     attr(row, "data-state", task.state);
     text(what.firstElementChild, task.title);
     attr(what.firstElementChild, "title", task.title);
     text(agent, task.to);
+    text(reason.firstElementChild, task.to);
     const troubled = task.state === "blocked" || failed.has(task.state);
     const word = t("task_" + task.state) + (task.attempt > 1 ? " · " + t("attempt", { n: task.attempt }) : "");
     const says = task.state === "running" ? (task.tail ?? "").trimEnd().split("\n").at(-1) || task.summary : task.state === "done" ? withoutDiff(task.summary, task.diff) : "";
+    const below = troubled && Boolean(task.summary); // then its word stands there, before the reason
     text(stage, says || word);
     attr(stage, "title", says || null);
-    const bare = !task.diff && !task.commit; // then the stage has their room
-    attr(stage, "class", bare ? "stage wide" : "stage");
-    attr(diff, "hidden", bare);
-    attr(commit, "hidden", bare);
+    attr(stage, "hidden", below || (task.state === "done" && Boolean(task.diff || task.commit)));
     const shown = task.diff ? task.diff.added + "/" + task.diff.removed : "";
     if (diff.dataset.of !== shown) {
       diff.dataset.of = shown;
       diff.replaceChildren(...(task.diff ? diffNode(task.diff) : []));
     }
     text(commit, task.commit ? task.commit.slice(0, 7) : "");
-    text(took, elapsed(task, now));
-    attr(took, "title", final.has(task.state) ? null : duration(now - (task.started || task.at)));
-    text(reason, troubled ? task.summary ?? "" : "");
-    attr(reason, "hidden", !(troubled && task.summary));
+    const over = final.has(task.state);
+    text(took, over ? ago(now - (task.ended || task.at)) : elapsed(task, now));
+    attr(took, "title", over ? elapsed(task, now) && t("f_took") + " " + elapsed(task, now) : duration(now - (task.started || task.at)));
+    attr(row, "data-below", below);
+    attr(agent, "hidden", below);
+    attr(result, "hidden", below && !task.diff);
+    text(reason.children[1], below ? word + ": " : "");
+    text(reason.lastElementChild, below ? task.summary : "");
+    attr(reason, "hidden", !below);
   }
 }
 customElements.define("as-work", Work);
