@@ -61,6 +61,16 @@ func (c *keyed) hello(t testing.TB, id string) {
 	c.send(t, map[string]any{"type": "HELLO", "agentId": id, "capabilities": []string{"ack-layer"}})
 }
 
+// behind writes a frame behind one that ends the socket: it may be closed by now.
+func (c *keyed) behind(t testing.TB, frame map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.conn.Send(raw)
+}
+
 // close waits for the end of the socket and returns its close code, its reason and all frames before it.
 func (c *keyed) close(t testing.TB) (code int, reason string, before []asterism.Frame) {
 	t.Helper()
@@ -194,8 +204,8 @@ func TestKeyIsBoundToItsFirstAgent(t *testing.T) {
 	r.joinWith(t, k.Key, "partner")
 	for _, id := range []string{"trusted-partner", "worker", "main-agent"} {
 		thief := r.come(t, "?key="+k.Key)
-		thief.hello(t, id)                                                                                                            // both frames are written without waiting
-		thief.conn.Send([]byte(`{"type":"CUSTOM","name":"Request","targetAgentId":"worker","msgId":"stolen-` + id + `","value":{}}`)) // it may be closed by now
+		thief.hello(t, id) // both frames are written without waiting
+		thief.behind(t, map[string]any{"type": "CUSTOM", "name": "Request", "targetAgentId": "worker", "msgId": "stolen-" + id, "value": map[string]any{}})
 		code, reason, before := thief.close(t)
 		if code != 4403 || reason != protocol.CodeIdentityMismatch {
 			t.Errorf("as %s: closed with %d %q", id, code, reason)

@@ -85,7 +85,7 @@ func TestHelloThatIsRefusedAgainAndAgainWaits(t *testing.T) {
 		began := time.Now()
 		c := r.come(t, "?key="+key.Key)
 		c.hello(t, "thief")
-		c.send(t, map[string]any{"type": "CUSTOM", "name": "Report", "targetAgentId": "main-agent", "msgId": fmt.Sprint("stolen-", i), "value": map[string]any{}})
+		c.behind(t, map[string]any{"type": "CUSTOM", "name": "Report", "targetAgentId": "main-agent", "msgId": fmt.Sprint("stolen-", i), "value": map[string]any{}})
 		if code, reason, _ := c.close(t); code != 4403 || reason != protocol.CodeIdentityMismatch {
 			t.Errorf("refusal %d: %d %s", i, code, reason)
 		}

@@ -144,7 +144,7 @@ func TestTheKeyRuleHoldsForEveryVerb(t *testing.T) {
 		stranger.send(t, map[string]any{"type": kind, "messageId": "t", "delta": "contraband", "targetAgentId": "main-agent", "agentId": "main-agent"})
 	}
 	stranger.hello(t, "main-agent")
-	stranger.send(t, map[string]any{"type": "CUSTOM", "name": "Report", "targetAgentId": "main-agent", "msgId": "behind", "value": map[string]any{"word": "contraband"}})
+	stranger.behind(t, map[string]any{"type": "CUSTOM", "name": "Report", "targetAgentId": "main-agent", "msgId": "behind", "value": map[string]any{"word": "contraband"}})
 	_, _, shown := stranger.close(t)
 	for _, f := range shown {
 		if f.Name != "ServerNotice" && f.Name != "ConnectionRejected" && f.Type != "SERVER_HELLO" {
