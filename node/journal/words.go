@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -55,53 +57,107 @@ func runs(text string, f func(run []rune, paired bool)) {
 
 // indexText is the text of a message as the index gets it: words with spaces between.
 func indexText(e *protocol.Envelope) string {
-	var out strings.Builder
-	add := func(text string) {
-		runs(text, func(run []rune, paired bool) {
-			if out.Len() > textBytesMax {
-				return
-			}
-			if !paired {
-				out.WriteString(string(run[:min(len(run), wordRunesMax)]))
-				out.WriteByte(' ')
-				return
-			}
-			for i := range run {
-				out.WriteString(string(run[i:min(i+2, len(run))]))
-				out.WriteByte(' ')
-			}
-		})
-	}
+	out := make([]byte, 0, 256+len(e.Value))
 	for _, s := range []string{string(e.From), e.FromName, string(e.To), string(e.Room), string(e.Intent), string(e.ID)} {
-		add(s)
+		out = appendWords(out, s)
 	}
-	var value any
-	if json.Unmarshal(e.Value, &value) == nil {
-		eachText(value, 0, add)
-	}
+	eachText(e.Value, func(text string) { out = appendWords(out, text) })
 	for _, b := range e.Blobs {
-		add(b.Name)
+		out = appendWords(out, b.Name)
 	}
-	return out.String()
+	return string(out)
 }
 
-// eachText visits the texts of a JSON value, not its keys.
-func eachText(v any, depth int, f func(string)) {
-	if depth > protocol.NestingMax {
-		return
-	}
-	switch v := v.(type) {
-	case string:
-		f(v)
-	case []any:
-		for _, x := range v {
-			eachText(x, depth+1, f)
-		}
-	case map[string]any:
-		for _, x := range v {
-			eachText(x, depth+1, f)
+// asciiWord is the lower case of each ASCII character that words are made of; of the others 0.
+var asciiWord = func() (t [utf8.RuneSelf]byte) {
+	for r := range rune(utf8.RuneSelf) {
+		if isWord(r) {
+			t[r] = byte(unicode.ToLower(r))
 		}
 	}
+	return t
+}()
+
+// appendWords appends the words of a text, each with a space behind it, until out has textBytesMax.
+func appendWords(out []byte, text string) []byte {
+	if strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return appendRuns(out, text)
+	}
+	for at := 0; at < len(text) && len(out) <= textBytesMax; at++ { // what runs does, without runes: most text is of this kind
+		length := 0
+		for ; at < len(text) && asciiWord[text[at]] != 0; at++ {
+			if length++; length <= wordRunesMax {
+				out = append(out, asciiWord[text[at]])
+			}
+		}
+		if length > 0 {
+			out = append(out, ' ')
+		}
+	}
+	return out
+}
+
+// appendRuns is appendWords for any script.
+func appendRuns(out []byte, text string) []byte {
+	runs(text, func(run []rune, paired bool) {
+		if len(out) > textBytesMax {
+			return
+		}
+		if !paired {
+			for _, r := range run[:min(len(run), wordRunesMax)] {
+				out = utf8.AppendRune(out, r)
+			}
+			out = append(out, ' ')
+			return
+		}
+		for i := range run {
+			for _, r := range run[i:min(i+2, len(run))] {
+				out = utf8.AppendRune(out, r)
+			}
+			out = append(out, ' ')
+		}
+	})
+	return out
+}
+
+// eachText visits the texts of a JSON value in their order, not its keys.
+func eachText(value []byte, f func(string)) {
+	depth := 0
+	for at := 0; at < len(value); at++ {
+		switch value[at] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			begin, plain := at, true
+			for at++; at < len(value) && value[at] != '"'; at++ {
+				if value[at] == '\\' {
+					plain = false
+					at++
+				}
+			}
+			if at >= len(value) {
+				return // no JSON
+			}
+			if depth > protocol.NestingMax || isKey(value[at+1:]) {
+				continue
+			}
+			text := string(value[begin+1 : at])
+			if !plain || !utf8.ValidString(text) {
+				if json.Unmarshal(value[begin:at+1], &text) != nil {
+					continue
+				}
+			}
+			f(text)
+		}
+	}
+}
+
+// isKey says whether what stands behind a text makes it a key.
+func isKey(behind []byte) bool {
+	behind = bytes.TrimLeft(behind, " \t\r\n")
+	return len(behind) > 0 && behind[0] == ':'
 }
 
 // termsMax bounds what one search asks.
