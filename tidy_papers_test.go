@@ -139,6 +139,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/gossip/transport.go:readPacket":         "FuzzPacket",
 	"node/journal/frame.go:readBatch":             "FuzzReadBatch",
 	"node/journal/search.go:Journal.Search":       "FuzzSearchWords",
+	"node/journal/words.go:eachText":              "FuzzTextsOfAValue",
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",
 	"node/mesh/hello.go:decodeHello":              "FuzzHello",
 	"board/checkpoint.go:decodeImage":             "FuzzDecodeImage",
