@@ -111,6 +111,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"roles/election/kept.go:decodeKept":           "FuzzDecodeKept",
 	"protocol/envelope.go:dense":                  "FuzzContentIgnoresSpaceAlone",
 	"protocol/ids.go:PeerID.PublicKey":            "FuzzPeerID",
+	"protocol/trace.go:ParseTraceParent":          "FuzzTraceParent",
 	"protocol/record.go:ParseLogID":               "FuzzParseLogID",
 	"protocol/record.go:VerifyCommits":            "FuzzVerifyCommits",
 	"protocol/asterism/decode.go:Decode":          "FuzzDecode",

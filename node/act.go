@@ -160,6 +160,7 @@ func (n *Node) compose(ctx context.Context, req api.SendRequest) (protocol.Envel
 	}
 	env := protocol.Envelope{
 		ID: req.MsgID, To: req.To, Room: req.Room, Intent: req.Intent, Value: req.Value, Re: req.Re, NoWake: req.NoWake, Blobs: req.Blobs,
+		Trace: protocol.CleanTraceParent(req.Trace),
 	}
 	if env.ID == "" {
 		env.ID = newID()
@@ -227,6 +228,7 @@ func (l *loop) said(in hub.Say) hub.Say {
 		}
 	}
 	in.Declared = l.declared(&in.Env)
+	l.traced(&in)
 	return in
 }
 

@@ -26,6 +26,7 @@ type Config struct {
 	Store     StoreConfig
 	Retention RetentionConfig
 	Limits    LimitsConfig
+	Trace     TraceConfig
 
 	Deadlock DeadlockConfig
 

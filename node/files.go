@@ -15,7 +15,7 @@ import (
 
 // lineEnvelope is what an outbox line says, as a message. Not keep: the line is not for the journal.
 func (n *Node) lineEnvelope(agent protocol.AgentID, line bridge.Line) (env protocol.Envelope, keep bool, err error) {
-	env = protocol.Envelope{ID: line.MsgID, To: line.To, Re: line.Re, NoWake: line.NoWake}
+	env = protocol.Envelope{ID: line.MsgID, To: line.To, Re: line.Re, NoWake: line.NoWake, Trace: line.Trace}
 	text := func(name, s string) json.RawMessage { return protocol.EncodeBody(map[string]string{name: s}) }
 	switch line.Kind {
 	case bridge.KindNone:

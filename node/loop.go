@@ -78,6 +78,7 @@ type loop struct {
 	keyState
 	officeState
 	mending
+	tracing      tracing
 	membersDirty bool
 	owed         bool      // something was stepped after this turn's commit
 	lookAt       time.Time // when certificates are looked at again
@@ -323,6 +324,7 @@ func (l *loop) commit(entries []journal.Entry, rd *hub.Ready) error {
 			l.recent.put(hub.Ref{Log: e.Record.Log, Seq: e.Record.Seq}, l.pos, &e.Record, e.Envelope)
 		}
 	}
+	l.spans(entries)
 	if l.unfolded = entries; !l.foldsLater(entries) {
 		l.foldDue()
 	}

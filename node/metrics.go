@@ -54,6 +54,8 @@ var figures = []figure{
 	gauge("store_free_bytes", "Bytes that the store may still use.", func(r *reading) float64 { return float64(r.free) }),
 	counter("contents_left", "Attachments and large values that left the store because they were over, since this start.", func(r *reading) float64 { return float64(r.left.Left) }),
 	counter("contents_left_bytes", "Their bytes.", func(r *reading) float64 { return float64(r.left.LeftBytes) }),
+	counter("spans_sent", "Spans that the collector took.", func(r *reading) float64 { sent, _ := r.n.traces.Counts(); return float64(sent) }),
+	counter("spans_dropped", "Spans that it did not take, or that found no room on the way.", func(r *reading) float64 { _, dropped := r.n.traces.Counts(); return float64(dropped) }),
 	gauge("fenced", "1 if a newer start of this node runs elsewhere and this one writes nothing.", func(r *reading) float64 { return number(r.n.fenced.Load() != nil) }),
 }
 

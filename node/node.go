@@ -17,6 +17,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/node/trace"
 	"github.com/aster-mesh/aster/protocol"
 )
 
@@ -32,6 +33,7 @@ type Node struct {
 	gossip   *gossip.Gossip // nil on an outside node
 	web      *web.Server
 	bridge   *bridge.Bridge
+	traces   *trace.Exporter // nil: off
 	abroad   *abroad
 	runner   *runner // nil without [worker] command
 	blobs    *blobs

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
@@ -30,6 +32,8 @@ type recentMessage struct {
 	tiers []api.TierAt
 	conn  hub.ConnID // the socket it came through, if any
 	text  string     // the headline of a large value, once it was read
+	came  time.Time  // when this node took it, and when it had it on disk for its recipient; of traced ones
+	kept  time.Time
 }
 
 func (m *recentMessages) put(ref hub.Ref, pos uint64, rec *protocol.Record, env *protocol.Envelope) {

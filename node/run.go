@@ -216,7 +216,7 @@ func (n *Node) openParts(exposed bool) error {
 		n.gossip = g
 		n.mesh.Handle(mesh.Gossip, true, func(p protocol.PeerID, s mesh.Stream) { g.Serve(p, s) })
 	}
-	if err := n.openWeb(exposed); err != nil {
+	if err := errors.Join(n.openTraces(), n.openWeb(exposed)); err != nil {
 		return err
 	}
 	n.bridge = bridge.New(bridge.Config{Dir: n.home.path("agents"), Submit: n.submitLine, Keep: n.keepAttached, Unread: n.inboxItems, Log: n.log,
@@ -287,6 +287,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 		add("deadlock", n.watchDeadlocks)
 	}
 	add("twins", n.lookForTwins)
+	add("traces", n.traces.Run)
 	if n.runner != nil && n.fenced.Load() == nil {
 		if err := n.startRunner(); err != nil {
 			endLoop()

@@ -36,7 +36,7 @@ func (r *runner) task(ctx context.Context, env *protocol.Envelope) (worker.Task,
 	if err := json.Unmarshal(whole.Value, &v); err != nil {
 		v = delegateValue{}
 	}
-	t := worker.Task{ID: env.ID, Attempt: max(v.Attempt, 1), From: env.From, To: r.agent, Text: v.Task, Accept: v.Accept}
+	t := worker.Task{ID: env.ID, Attempt: max(v.Attempt, 1), From: env.From, To: r.agent, Text: v.Task, Accept: v.Accept, Env: traceEnv(env)}
 	if t.Text == "" {
 		t.Text = v.Text
 	}

@@ -61,6 +61,7 @@ type Envelope struct {
 	Declared int64     `json:"declared,omitempty"` // sender's own timestamp, ms since 1970; 0 = none
 	Hops     []AgentID `json:"hops,omitempty"`     // of a Delegate: who delegated before, first is the origin
 	NoWake   bool      `json:"noWake,omitempty"`
+	Trace    string    `json:"trace,omitempty"` // the message's own span, as a TraceParent; empty: nobody traces it
 }
 
 // BlobRef names content by its hash.
@@ -151,6 +152,9 @@ func (e *Envelope) Check() *Refusal {
 	}
 	if len(e.Hops) > HopsMax {
 		return Refuse(CodeHopDepth, "the chain of Delegates is longer than %d", "answer the one who delegated to you instead", HopsMax)
+	}
+	if CleanTraceParent(e.Trace) != e.Trace {
+		return Refuse(CodeBadFrame, "trace is no traceparent", "")
 	}
 	for _, b := range append(slices.Clone(e.Blobs), deref(e.ValueBlob)...) {
 		if len(b.SHA256) != 64 || b.Bytes < 0 || b.Bytes > BlobBytesMax {

@@ -96,7 +96,7 @@ func (a *app) delegate(ctx context.Context, o delegateOptions, args []string) er
 
 // delegation is the message, its repository's bundle already at the node.
 func (a *app) delegation(ctx context.Context, c *client.Client, o delegateOptions, task string) (api.SendRequest, error) {
-	req := api.SendRequest{From: protocol.AgentID(o.from), To: protocol.AgentID(o.to), Intent: protocol.Delegate, NoWake: o.noWake}
+	req := api.SendRequest{From: protocol.AgentID(o.from), To: protocol.AgentID(o.to), Intent: protocol.Delegate, NoWake: o.noWake, Trace: os.Getenv("TRACEPARENT")}
 	value := delegated{Task: task, Accept: o.accept}
 	if o.repo != "" {
 		base, name, err := a.base(ctx, c, o.repo)

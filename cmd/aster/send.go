@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 	}
 	got, err := c.Send(ctx, api.SendRequest{
 		From: protocol.AgentID(o.from), New: o.isNew, To: protocol.AgentID(o.to), Intent: protocol.Intent(o.intent),
-		Value: value, Re: protocol.MsgID(o.re), NoWake: o.noWake, Blobs: blobs,
+		Value: value, Re: protocol.MsgID(o.re), NoWake: o.noWake, Blobs: blobs, Trace: os.Getenv("TRACEPARENT"),
 	})
 	if err != nil {
 		return err

@@ -102,6 +102,16 @@ var settings = []setting{
 	size("limits.sender_burst", "ASTER_LIMITS_SENDER_BURST", func(c *node.Config) *int64 { return &c.Limits.SenderBurst }),
 	size("limits.pair_per_second", "ASTER_LIMITS_PAIR_PER_SECOND", func(c *node.Config) *int64 { return &c.Limits.PairPerSecond }),
 	size("limits.pair_burst", "ASTER_LIMITS_PAIR_BURST", func(c *node.Config) *int64 { return &c.Limits.PairBurst }),
+	{
+		"trace.endpoint", "ASTER_TRACE_ENDPOINT", "", "",
+		func(c *node.Config, s string) error {
+			if c.Trace.Endpoint = s; s == "" {
+				return nil
+			}
+			return node.CheckTraceEndpoint(s)
+		},
+		func(c *node.Config) any { return c.Trace.Endpoint },
+	},
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
 	{
 		"retention.age", "ASTER_RETENTION_AGE", "", "",
@@ -115,32 +125,6 @@ var settings = []setting{
 		},
 		func(c *node.Config) any { return ageText(c.Retention.Age) },
 	},
-}
-
-const day = 24 * time.Hour
-
-// parseAge reads whole days with a d, or a duration; below a day only none at all.
-func parseAge(s string) (time.Duration, bool) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		return time.Duration(n) * day, err == nil && n >= 0 && n <= 36500
-	}
-	if s == "0" {
-		return 0, true
-	}
-	d, err := time.ParseDuration(s)
-	return d, err == nil && (d == 0 || d >= day)
-}
-
-// ageText is what parseAge reads, in days where it is whole days.
-func ageText(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "0"
-	case d%day == 0:
-		return strconv.Itoa(int(d/day)) + "d"
-	}
-	return durationText(d)
 }
 
 func text(key, env, flag, help string, at func(*node.Config) *string) setting {
@@ -181,18 +165,6 @@ func size(key, env string, at func(*node.Config) *int64) setting {
 		},
 		func(c *node.Config) any { return *at(c) },
 	}
-}
-
-// durationText is what one would write: 30m, not 30m0s.
-func durationText(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func atLeast(s string, least, most int) (int, error) {
@@ -309,6 +281,9 @@ type fileShape struct {
 		PairPerSecond   *int64 `toml:"pair_per_second"`
 		PairBurst       *int64 `toml:"pair_burst"`
 	} `toml:"limits"`
+	Trace struct {
+		Endpoint *string `toml:"endpoint"`
+	} `toml:"trace"`
 }
 
 // readConfigFile returns the values of the file as texts by key; none when there is no file. Keys that do not exist
@@ -346,6 +321,7 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "limits.sender_burst", f.Limits.SenderBurst)
 	put(out, "limits.pair_per_second", f.Limits.PairPerSecond)
 	put(out, "limits.pair_burst", f.Limits.PairBurst)
+	put(out, "trace.endpoint", f.Trace.Endpoint)
 	return out, nil
 }
 

@@ -58,6 +58,7 @@ type inboxLine struct {
 	Blobs     []protocol.BlobRef `json:"blobs,omitempty"`
 	Files     []inboxAttached    `json:"files,omitempty"`
 	Hops      []protocol.AgentID `json:"hops,omitempty"`
+	Trace     string             `json:"traceparent,omitempty"`
 	// Store names the node's store that Pos belongs to: positions of one that was rebuilt begin anew.
 	Store string `json:"store,omitempty"`
 }
@@ -92,7 +93,7 @@ func encodeItem(it Item, store string) []byte {
 		At: isoTime(time.UnixMilli(it.At)), Name: e.Intent, Value: value, Source: e.Source,
 		Pos: it.Pos, MsgID: e.ID, Agent: e.From, AgentName: e.FromName, AgentRole: e.FromRole, Target: e.To, Room: e.Room,
 		Context: e.Context, Parent: e.Parent, Thread: e.Thread, Run: e.Run, Channel: e.Channel, Re: e.Re,
-		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Files: attachedTo(&e), Hops: e.Hops, Store: store,
+		ValueBlob: e.ValueBlob, Blobs: e.Blobs, Files: attachedTo(&e), Hops: e.Hops, Trace: e.Trace, Store: store,
 	}), '\n')
 }
 

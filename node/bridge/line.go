@@ -41,6 +41,7 @@ type Line struct {
 	Value   json.RawMessage
 	Re      protocol.MsgID
 	NoWake  bool
+	Trace   string             // a traceparent, if the agent has one
 	Attach  []Attachment       // of KindMessage, as the agent wrote them
 	Blobs   []protocol.BlobRef // their content, kept by the time Submit sees the line
 	// MsgID is the agent's own, or one derived from file and offset by the time Submit sees it.
@@ -141,6 +142,7 @@ func understand(raw []byte, fields map[string]json.RawMessage) (Line, *protocol.
 	default:
 		return Line{}, protocol.Refuse(protocol.CodeBadFrame, "the object has no key that says what it is", formsHint)
 	}
+	line.Trace = protocol.CleanTraceParent(read.text("traceparent", false))
 	read.attachments(&line)
 	if read.refusal == nil && line.MsgID != "" {
 		if err := protocol.CheckMsgID(line.MsgID); err != nil {

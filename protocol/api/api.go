@@ -189,7 +189,8 @@ type SendRequest struct {
 	MsgID     protocol.MsgID     `json:"msgId,omitempty"` // of the sender's own making; else ours
 	Re        protocol.MsgID     `json:"re,omitempty"`
 	NoWake    bool               `json:"noWake,omitempty"`
-	Blobs     []protocol.BlobRef `json:"blobs,omitempty"` // put before by PUT /blobs
+	Trace     string             `json:"traceparent,omitempty"` // W3C's; what is none counts as absent
+	Blobs     []protocol.BlobRef `json:"blobs,omitempty"`       // put before by PUT /blobs
 }
 
 // SendResult is returned when the message is logged.

@@ -129,6 +129,7 @@ func (f *Frame) Append(b []byte) []byte {
 	b = appendFlag(b, "telemetry", f.Telemetry)
 	b = appendFlag(b, "notice", f.Notice)
 	b = appendFlag(b, "noWake", f.NoWake)
+	b = appendText(b, "traceparent", f.TraceParent)
 	b = appendText(b, "clientId", f.ClientID)
 	b = appendText(b, "protocolVersion", f.ProtocolVersion)
 	if f.PID != 0 {

@@ -74,6 +74,7 @@ var fields = []field{
 	{name: "telemetry", sort: sortBool, flag: func(f *Frame) *bool { return &f.Telemetry }},
 	{name: "notice", sort: sortBool, flag: func(f *Frame) *bool { return &f.Notice }},
 	{name: "noWake", sort: sortBool, flag: func(f *Frame) *bool { return &f.NoWake }},
+	{name: "traceparent", max: idBytesMax, text: func(f *Frame) *string { return &f.TraceParent }},
 	{name: "value", sort: sortAny, any: func(f *Frame) *json.RawMessage { return &f.Value }},
 	{name: "delta", sort: sortDelta, text: func(f *Frame) *string { return &f.Delta }},
 	{name: "role", max: idBytesMax, text: func(f *Frame) *string { return &f.Role }},

@@ -54,6 +54,7 @@ func appendEnvelope(b []byte, e *protocol.Envelope, timestampMs int64, withMsgID
 	b = appendText(b, "threadId", e.Thread)
 	b = appendText(b, "runId", e.Run)
 	b = appendText(b, "channelId", e.Channel)
+	b = appendText(b, "traceparent", e.Trace)
 	if e.Room == "" {
 		return b
 	}

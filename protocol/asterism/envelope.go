@@ -30,7 +30,7 @@ func (f *Frame) Envelope(sender Sender, id protocol.MsgID) (protocol.Envelope, *
 		To: f.TargetAgentID, Room: protocol.RoomID(f.RoomID),
 		Intent: f.Intent(), Value: f.Value,
 		Parent: f.ParentID, Context: f.ContextID, Thread: f.ThreadID, Run: f.RunID, Channel: f.ChannelID,
-		Frame: f.ID, Declared: f.Timestamp, NoWake: f.NoWake,
+		Frame: f.ID, Declared: f.Timestamp, NoWake: f.NoWake, Trace: protocol.CleanTraceParent(f.TraceParent),
 	}
 	if f.RoomID != "" {
 		if no := f.room(&e); no != nil {

@@ -42,7 +42,8 @@ type Frame struct {
 	FloorIntent   json.RawMessage
 	Telemetry     bool
 	Notice        bool
-	NoWake        bool // ours: the recipient need not be woken
+	NoWake        bool   // ours: the recipient need not be woken
+	TraceParent   string // ours: W3C's traceparent; what is none counts as absent
 
 	Value json.RawMessage
 

@@ -104,7 +104,7 @@ func (s *Streams) begin(key string, f *Frame) (*stream, []Frame) {
 	st := &stream{key: key, base: Frame{
 		Type: TypeCustom, Timestamp: f.Timestamp, TargetAgentID: f.TargetAgentID, RunID: f.RunID, ThreadID: f.ThreadID,
 		ContextID: f.ContextID, ParentID: f.ParentID, ChannelID: f.ChannelID, RoomID: f.RoomID, Telemetry: f.Telemetry,
-		NoWake: f.NoWake, Addressee: f.Addressee, ReplyTo: f.ReplyTo, Notice: f.Notice, FloorIntent: f.FloorIntent,
+		NoWake: f.NoWake, TraceParent: f.TraceParent, Addressee: f.Addressee, ReplyTo: f.ReplyTo, Notice: f.Notice, FloorIntent: f.FloorIntent,
 	}}
 	s.open = append(s.open, st)
 	return st, out
