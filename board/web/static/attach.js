@@ -11,17 +11,36 @@ const pixelsMax = 1600;
 const pictures = [[0x89, 0x50, 0x4e, 0x47], [0xff, 0xd8, 0xff], [0x47, 0x49, 0x46, 0x38], [0x52, 0x49, 0x46, 0x46]]; // PNG, JPEG, GIF, WebP
 
 export function attachments(m) {
-  const list = m.envelope.blobs ?? [];
-  if (!list.length) return [];
-  return [el("h3", {}, t("f_attachments")), el("ol", { class: "attachments" }, ...list.map((b) => item(m, b)))];
+  return listed((m.envelope.blobs ?? []).map((b) => item(m, b)));
 }
 
-function item(m, b) {
+function listed(items) {
+  return items.length ? [el("h3", {}, t("f_attachments")), el("ol", { class: "attachments" }, ...items)] : [];
+}
+
+// taskFiles are what was given with a task and what its reports brought, each with who gave it. The same files are the same
+// nodes for as long as holder lives, so that what is being looked at stays open while the panel is drawn anew.
+export function taskFiles(task, thread, holder) {
+  const said = new Map();
+  for (const m of [...(thread?.messages ?? []), ...(task.reports ?? [])]) {
+    const e = m.envelope;
+    if (e.blobs?.length && (e.id === task.id || (e.re === task.id && e.intent === "WorkerReport"))) said.set(m.node + m.pos, m);
+  }
+  const all = [...said.values()].sort((a, b) => a.pos - b.pos);
+  const key = JSON.stringify(all.map((m) => [m.envelope.id, m.envelope.blobs]));
+  if (holder.filesKey !== key) {
+    holder.filesKey = key;
+    holder.files = listed(all.flatMap((m) => m.envelope.blobs.map((b) => item(m, b, m.envelope.from || t("a_person")))));
+  }
+  return holder.files;
+}
+
+function item(m, b, who) {
   const path = "/api/v1/messages/" + encodeURIComponent(m.envelope.id) + "/attachments/" + b.sha256;
   const view = el("div", { class: "preview", hidden: true });
   const look = el("button", { type: "button", hidden: b.bytes > bytesMax, "data-act": "look" + b.sha256.slice(0, 8), on: { click: () => show(path, view, look) } }, t("look_at"));
-  return el("li", {}, foreign(b.name || b.sha256.slice(0, 12), { class: "name" }), el("span", { class: "quiet" }, bytes(b.bytes), b.use ? " · " + b.use : ""), el("span", { class: "spacer" }), look,
-    el("a", { class: "button", href: path, download: "" }, t("save_file")), view);
+  return el("li", {}, foreign(b.name || b.sha256.slice(0, 12), { class: "name" }), el("span", { class: "quiet" }, bytes(b.bytes), b.use ? " · " + b.use : "", who ? " · " : "", who ? foreign(who) : ""), el("span", { class: "spacer" }), look,
+    el("a", { class: "button", href: path, download: "", "data-act": "save" + b.sha256.slice(0, 8) }, t("save_file")), view);
 }
 
 async function show(path, view, look) {

@@ -3,6 +3,7 @@ import { el, foreign } from "./dom.js";
 import { age, count, rtt, taskID, timeNode } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { diffNode, elapsed } from "./work.js";
+import { taskFiles } from "./attach.js";
 import { linkOf, stateOf, underLine } from "./agents.js";
 import { code, facts, messageBody, receipts, threadNodes } from "./thread.js";
 import { go, select } from "./route.js";
@@ -39,6 +40,7 @@ function taskBody(task, store, now, panel) {
   if (task.to && !store.past && store.agents.some((a) => a.id === task.to)) acts.append(button("reply", "reply_to_task", () => does({ name: "reply-to", to: task.to, re: task.id, short: taskID(task) })));
   acts.append(button("filter", "task_messages", () => select({ task: task.id })));
   out.push(acts);
+  out.push(...taskFiles(task, panel.thread, panel));
   if (task.tail) out.push(el("h3", {}, t("output")), foreign(task.tail, { class: "words output" }));
   // That it is replicated is known of its message alone.
   const tiers = task.tiers ?? [], asked = panel.thread?.messages.find((m) => m.envelope.id === task.id)?.tiers ?? [];
