@@ -115,6 +115,7 @@ func decodeImage(body []byte, kept int) (*State, error) {
 	for i := range img.Forks {
 		s.forks[img.Forks[i].Log.Peer] = &img.Forks[i]
 	}
+	s.restoreCut(img)
 	if err := s.restoreChannels(img.Channels); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}

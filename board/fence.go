@@ -18,9 +18,11 @@ type Fence struct {
 	Home  string          `json:"home,omitempty"`
 }
 
-// amiss takes what a node says of starts and logs that should not be.
+// amiss takes what a node says of starts and logs that should not be, and of boards that should be alike.
 func (s *State) amiss(at pos, rec *protocol.Record) {
-	if rec.Kind == protocol.KindFence {
+	if rec.Kind == protocol.KindCut {
+		s.cutStep(at, rec)
+	} else if rec.Kind == protocol.KindFence {
 		if body, err := protocol.DecodeBody[protocol.FenceBody](rec); err == nil {
 			s.fence(at, rec.Wall, body)
 		}

@@ -35,6 +35,8 @@ type image struct {
 	Fences       []Fence                    `json:"fences,omitempty"`
 	Forks        []Fork                     `json:"forks,omitempty"`
 	Channels     []*Channel                 `json:"channels,omitempty"`
+	Cut          *Cut                       `json:"cut,omitempty"`
+	CutAnswers   []CutAnswer                `json:"cutAnswers,omitempty"`
 	Claims       []claimImage               `json:"claims,omitempty"`  // in a checkpoint those that are over as well
 	Decided      []decidedImage             `json:"decided,omitempty"` // in a checkpoint only
 }
@@ -161,6 +163,7 @@ func (s *State) image() image {
 	img.Document = s.document
 	img.Fences, img.Forks = s.Fences(), s.Forks()
 	img.Channels = s.channels.list()
+	img.Cut, img.CutAnswers = s.cut, s.answersByPeer()
 	return img
 }
 

@@ -47,10 +47,12 @@ type State struct {
 	channels     Channels                                           // replaced, never changed
 	claims       map[claimKey]*claim
 	decided      map[decidedKey]decided
-	fences       map[protocol.PeerID]*Fence // the newest of each node
-	forks        map[protocol.PeerID]*Fork  // the newest of each node
-	recent       delegateHeap               // the newest Delegates, kept at most
-	kept         int                        // KeptTasks; less in tests
+	fences       map[protocol.PeerID]*Fence    // the newest of each node
+	forks        map[protocol.PeerID]*Fork     // the newest of each node
+	cut          *Cut                          // the newest; nil: none yet
+	cutAnswers   map[protocol.PeerID]CutAnswer // the newest of each node
+	recent       delegateHeap                  // the newest Delegates, kept at most
+	kept         int                           // KeptTasks; less in tests
 }
 
 // logState is what the fold remembers of a log.
@@ -90,6 +92,7 @@ func newState(roster *member.Roster, kept int) *State {
 		decided:      map[decidedKey]decided{},
 		fences:       map[protocol.PeerID]*Fence{},
 		forks:        map[protocol.PeerID]*Fork{},
+		cutAnswers:   map[protocol.PeerID]CutAnswer{},
 		kept:         kept,
 	}
 }
@@ -174,7 +177,7 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 		if body, err := protocol.DecodeBody[protocol.StateBody](rec); err == nil {
 			s.publish(at, rec.Wall, body)
 		}
-	case protocol.KindFence, protocol.KindFork:
+	case protocol.KindFence, protocol.KindFork, protocol.KindCut:
 		s.amiss(at, rec)
 	case protocol.KindChannel:
 		s.channelStep(at, rec)
@@ -263,7 +266,8 @@ func knownKind(k protocol.Kind) protocol.Kind {
 	switch k {
 	case protocol.KindMessage, protocol.KindReceipts, protocol.KindBind, protocol.KindMove, protocol.KindMember, protocol.KindRevoke,
 		protocol.KindInviteUsed, protocol.KindTerm, protocol.KindPresence, protocol.KindKey, protocol.KindRoom, protocol.KindState,
-		protocol.KindVoters, protocol.KindClaim, protocol.KindFence, protocol.KindFork, protocol.KindChannel:
+		protocol.KindVoters, protocol.KindClaim, protocol.KindFence, protocol.KindFork, protocol.KindChannel,
+		protocol.KindCut:
 		return k
 	}
 	return otherKind

@@ -28,6 +28,7 @@ type Config struct {
 	Limits    LimitsConfig
 	Trace     TraceConfig
 
+	Boards   BoardsConfig
 	Deadlock DeadlockConfig
 
 	// Keeper is the argv that runs the worker's keeper; empty: this program with the argument keeper.
@@ -44,6 +45,7 @@ type Config struct {
 	silentWait time.Duration // tests; 0: a minute
 	askTime    time.Duration // tests; 0: half a minute
 	goneAfter  time.Duration // tests; 0: a minute
+	cutLook    time.Duration // tests; 0: a minute; below: not by itself
 }
 
 // WorkerConfig is [worker] of config.toml: who runs Delegates here.
@@ -78,6 +80,12 @@ type StoreConfig struct {
 type RetentionConfig struct {
 	// Age is how long attachments and large values stay after they are over; 0: until the store is nearly full. `age = "30d"`.
 	Age time.Duration `toml:"-"`
+}
+
+// BoardsConfig is [boards].
+type BoardsConfig struct {
+	// Compare is how often this node, when it is its turn, has the members of the inside compare their boards; 0: never.
+	Compare time.Duration `toml:"-"` // of `compare = "1d"`
 }
 
 // DeadlockConfig is [deadlock].

@@ -49,6 +49,8 @@ func (l *loop) fold(r *protocol.Record, env *protocol.Envelope) {
 		l.fenceFolded(r)
 	case protocol.KindFork:
 		l.peersChanged()
+	case protocol.KindCut:
+		l.cutFolded()
 	case protocol.KindState:
 		l.showState()
 	case protocol.KindChannel:

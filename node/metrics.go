@@ -56,6 +56,7 @@ var figures = []figure{
 	counter("contents_left_bytes", "Their bytes.", func(r *reading) float64 { return float64(r.left.LeftBytes) }),
 	counter("spans_sent", "Spans that the collector took.", func(r *reading) float64 { sent, _ := r.n.traces.Counts(); return float64(sent) }),
 	counter("spans_dropped", "Spans that it did not take, or that found no room on the way.", func(r *reading) float64 { _, dropped := r.n.traces.Counts(); return float64(dropped) }),
+	gauge("boards_differ", "Nodes whose boards differ, as the last comparison found.", func(r *reading) float64 { return float64(r.n.differ.Load()) }),
 	gauge("fenced", "1 if a newer start of this node runs elsewhere and this one writes nothing.", func(r *reading) float64 { return number(r.n.fenced.Load() != nil) }),
 }
 

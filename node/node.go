@@ -74,9 +74,11 @@ type Node struct {
 	seeded      []knownMember         // the loop's; nil: to be verified anew
 	fenced      atomic.Pointer[fence] // nil: this start writes
 	twins       twins
-	isUp        atomic.Bool  // ready has been said
-	metrics     http.Handler // fixed before anything runs
-	uploads     sync.Mutex   // held while a client's upload is counted and entered
+	differ      atomic.Int64  // members whose boards differ
+	cutCame     chan struct{} // capacity 1: there may be a proposal to answer
+	isUp        atomic.Bool   // ready has been said
+	metrics     http.Handler  // fixed before anything runs
+	uploads     sync.Mutex    // held while a client's upload is counted and entered
 	retention   retention
 	accessRead  fileLook // access.json when it was read last; the goroutine's that watches it, once that runs
 }

@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer n.stop(errStopping)
 	n.blobs = newBlobs(n)
 	n.metrics = n.metricsHandler()
-	n.twins.seen = make(chan []string, 1)
+	n.twins.seen, n.cutCame = make(chan []string, 1), make(chan struct{}, 1)
 
 	invite, err := n.placeInMesh()
 	if err != nil {
@@ -283,6 +283,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("access lists", n.watchAccess)
 	add("attachments", n.sweeping)
 	add("retention", n.retaining)
+	add("comparison", behind(gate, n.comparing))
 	if n.cfg.Deadlock.Detect {
 		add("deadlock", n.watchDeadlocks)
 	}

@@ -34,12 +34,12 @@ func (l *loop) status() api.Status {
 		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: l.shownRole(n.home.peer, n.role()), Board: n.boardURL,
 		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
 		Records: n.store.Records(), Disk: used, DiskMax: min(used+free, n.store.Bound()), DiskFull: n.noRoom() != nil,
-		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings()),
+		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings(), l.cutWarnings()),
 	}
 	if why := n.store.Suspicion(); why != "" {
 		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
 	}
-	st.Copies, st.Retention = l.copies(), n.retentionNow()
+	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
 	st.Main = l.main()
 	for p, m := range l.known() {
 		if m.Revoked || !m.valid {

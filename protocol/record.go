@@ -152,6 +152,7 @@ const (
 	KindFence      Kind = "fence"       // FenceBody
 	KindFork       Kind = "fork"        // ForkBody
 	KindChannel    Kind = "channel"     // ChannelBody
+	KindCut        Kind = "cut"         // CutBody
 )
 
 // Record is one entry of a log. Bodies are opaque bytes here; kinds that a node does not know are kept and passed on.

@@ -33,6 +33,8 @@ type Backups interface {
 	StoreHealth(ctx context.Context) (api.StoreHealth, error)
 	// RepairStore reads everything again, asks other nodes for what is damaged, and waits half a minute at most for it.
 	RepairStore(ctx context.Context) (api.StoreHealth, error)
+	// CompareBoards has the members of the inside compare their boards, and waits half a minute at most for those linked.
+	CompareBoards(ctx context.Context) (api.Compared, error)
 }
 
 // Watched is what machines ask that watch over the node. It answers whatever is broken.

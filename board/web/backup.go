@@ -12,7 +12,13 @@ func (s *Server) backupRows() []route {
 		{method: "POST", path: api.Prefix + "/store/copy", who: ownerOnly, handle: s.copyStore},
 		{method: "GET", path: api.Prefix + "/store", who: ownerOnly, handle: s.storeHealth},
 		{method: "POST", path: api.Prefix + "/store/repair", who: ownerOnly, handle: s.repairStore},
+		{method: "POST", path: api.Prefix + "/store/compare", who: ownerOnly, handle: s.compareBoards},
 	}
+}
+
+func (s *Server) compareBoards(w http.ResponseWriter, r *http.Request, _ Standing) {
+	c, err := s.backend.CompareBoards(r.Context())
+	s.give(w, r, c, err)
 }
 
 func (s *Server) copyStore(w http.ResponseWriter, r *http.Request, _ Standing) {

@@ -44,6 +44,7 @@
 //	POST board-link                                                  T    {"url"}: opens the board once, within 10 minutes
 //	POST sign-out-all                                                T    ends every session, and what it holds open
 //	GET  store, POST store/repair                                    T    api.StoreHealth
+//	POST store/compare                                               T    api.Compared: the members compare their boards now
 //	POST store/copy                                                  T    api.StoreCopy: a copy of the store in a folder of the home
 //	POST down                                                        T    202; the node stops after answering
 //

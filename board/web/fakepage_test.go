@@ -186,3 +186,8 @@ func (f *fake) TaskAt(ctx context.Context, id string, at int64) (api.Task, error
 	}
 	return t, err
 }
+
+func (f *fake) CompareBoards(context.Context) (api.Compared, error) {
+	f.note("compare boards")
+	return api.Compared{}, nil
+}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aster-mesh/aster/node"
 )
 
 const day = 24 * time.Hour
@@ -30,6 +33,22 @@ func ageText(d time.Duration) string {
 		return strconv.Itoa(int(d/day)) + "d"
 	}
 	return durationText(d)
+}
+
+// age is a setting in days; what says what it may be.
+func age(key, env, what string, at func(*node.Config) *time.Duration) setting {
+	return setting{
+		key, env, "", "",
+		func(c *node.Config, s string) error {
+			d, ok := parseAge(s)
+			if !ok {
+				return errors.New(what)
+			}
+			*at(c) = d
+			return nil
+		},
+		func(c *node.Config) any { return ageText(*at(c)) },
+	}
 }
 
 // durationText is what one would write: 30m, not 30m0s.

@@ -37,7 +37,7 @@ func bad(check, code, fix, format string, args ...any) finding {
 
 func doctorCommand(a *app) *cobra.Command {
 	var bundle string
-	var repair, accept bool
+	var repair, accept, compare bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check everything; each fault has one code and one command that mends it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +54,11 @@ func doctorCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
+			if compare {
+				if err := a.compareBoards(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			found := a.examine(cmd.Context())
 			if bundle != "" {
 				if err := a.writeBundle(cmd.Context(), bundle, found); err != nil {
@@ -66,6 +71,7 @@ func doctorCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&bundle, "bundle", "", "also write a support bundle (tar.gz) without tokens, keys and messages")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend a damaged store: keep what verifies, set the rest aside, get it again from other nodes")
+	cmd.Flags().BoolVar(&compare, "compare", false, "have the nodes of the inside compare their boards now")
 	cmd.Flags().BoolVar(&accept, "accept-loss", false, "say no more that a damaged store lost everything; what was set aside stays")
 	return cmd
 }
@@ -113,7 +119,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	defer c.Close()
 	found = append(found, a.examineStore(ctx, c)...)
-	found = append(found, examineAccess(s)...)
+	found = append(append(found, examineAccess(s)...), examineCompared(s)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 

@@ -27,6 +27,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	_, open, _ := net.SplitHostPort(port.Addr().String())
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true,
 		Warnings: []string{"access.json is not readable (unexpected end): only this machine is let in"},
+		Compared: &api.Compared{Records: 40, Digest: "ab", Alike: []string{"devbox", "ada"}, Differ: []string{"ben"}},
 		Copies:   []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}, "GET /store": api.StoreHealth{Missing: []api.MissingRecords{{Log: "l", Node: "ada", From: 3, To: 5}}}})
 	writeConfig(t, f.home, "[worker]\ncommand = [\"no-such-program\"]\nrepo = \"/no/such/repo\"\n")
 	got := f.type_(t, "", "doctor", "--json")
@@ -41,7 +42,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 		}
 		codes[x.Check] = x.Code
 	}
-	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "access": "access-bad", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
+	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "access": "access-bad", "boards": "boards-differ", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
 	for check, code := range want {
 		if have, ok := codes[check]; !ok || have != code {
 			t.Errorf("%s: %q (found %v), want %q", check, have, ok, code)

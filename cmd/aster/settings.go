@@ -113,18 +113,10 @@ var settings = []setting{
 		func(c *node.Config) any { return c.Trace.Endpoint },
 	},
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
-	{
-		"retention.age", "ASTER_RETENTION_AGE", "", "",
-		func(c *node.Config, s string) error {
-			d, ok := parseAge(s)
-			if !ok {
-				return errors.New(`is an age of a day or more such as "30d", or "0": nothing leaves for its age`)
-			}
-			c.Retention.Age = d
-			return nil
-		},
-		func(c *node.Config) any { return ageText(c.Retention.Age) },
-	},
+	age("retention.age", "ASTER_RETENTION_AGE", `is an age of a day or more such as "30d", or "0": nothing leaves for its age`,
+		func(c *node.Config) *time.Duration { return &c.Retention.Age }),
+	age("boards.compare", "ASTER_BOARDS_COMPARE", `is a day or more such as "1d", or "0": this node asks nobody to compare`,
+		func(c *node.Config) *time.Duration { return &c.Boards.Compare }),
 }
 
 func text(key, env, flag, help string, at func(*node.Config) *string) setting {
@@ -200,6 +192,7 @@ func defaults(home string) node.Config {
 
 		Retention: node.RetentionConfig{Age: 30 * day},
 
+		Boards:   node.BoardsConfig{Compare: day},
 		Deadlock: node.DeadlockConfig{After: 2 * time.Minute},
 		Limits:   node.LimitsConfig{SenderPerSecond: protocol.SenderPerSecond, SenderBurst: protocol.SenderBurst, PairPerSecond: protocol.PairPerSecond, PairBurst: protocol.PairBurst},
 	}
@@ -275,6 +268,9 @@ type fileShape struct {
 	Retention struct {
 		Age *string `toml:"age"`
 	} `toml:"retention"`
+	Boards struct {
+		Compare *string `toml:"compare"`
+	} `toml:"boards"`
 	Limits struct {
 		SenderPerSecond *int64 `toml:"sender_per_second"`
 		SenderBurst     *int64 `toml:"sender_burst"`
@@ -317,6 +313,7 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "deadlock.after", f.Deadlock.After)
 	put(out, "store.bytes_max", f.Store.BytesMax)
 	put(out, "retention.age", f.Retention.Age)
+	put(out, "boards.compare", f.Boards.Compare)
 	put(out, "limits.sender_per_second", f.Limits.SenderPerSecond)
 	put(out, "limits.sender_burst", f.Limits.SenderBurst)
 	put(out, "limits.pair_per_second", f.Limits.PairPerSecond)

@@ -39,6 +39,7 @@ func TestAFlagBeatsTheEnvironmentBeatsTheFileBeatsTheDefault(t *testing.T) {
 		"access.keyless":      {false, tilde(file)},
 		"store.bytes_max":     {int64(8 << 30), "default"},
 		"retention.age":       {"30d", "default"},
+		"boards.compare":      {"1d", "default"},
 		"worker.output_bytes": {int64(64 << 20), "default"},
 	} {
 		for _, s := range settings {
@@ -77,6 +78,7 @@ func TestABadSettingIsRefusedWithItsPlace(t *testing.T) {
 		"[store]\nbytes_max = -1\n":           "store.bytes_max is a whole number from 0",
 		"[retention]\nage = \"1h\"\n":         `retention.age is an age of a day or more such as "30d"`,
 		"[retention]\nage = 30\n":             "retention.age is a text in quotes",
+		"[boards]\ncompare = \"1h\"\n":        `boards.compare is a day or more such as "1d"`,
 		"[worker]\ncommand = \"claude -p\"\n": `config.toml:2:11: worker.command is a list of texts, such as ["claude", "-p"]`,
 	} {
 		home := newHome(t)

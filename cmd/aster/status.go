@@ -70,6 +70,9 @@ func statusRows(s api.Status) [][]string {
 		{"memory", fmt.Sprintf("%s, %d goroutines", bytesText(s.ResidentBytes), s.Goroutines)},
 		{"home", tilde(s.Home)},
 	}
+	if s.Compared != nil {
+		rows = append(rows, []string{"boards", comparedText(s)})
+	}
 	if len(s.Boards) > 0 {
 		rows = append(rows, []string{"other boards", boardsText(s.Boards)})
 	}

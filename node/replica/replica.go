@@ -149,6 +149,19 @@ func (r *Replica) Heads() []Head {
 	return out
 }
 
+// Ends lists how far each log that is held counts, as far as cuts and forks are known here.
+func (r *Replica) Ends() []Head {
+	var out []Head
+	for _, a := range r.authors {
+		for _, l := range a.logs {
+			if l.limit() > 0 {
+				out = append(out, Head{Log: l.id, Seq: l.limit()})
+			}
+		}
+	}
+	return out
+}
+
 // ReplicatedTo is the highest seq of a log that is durable here and, as it said itself, on at least one other inside
 // node.
 func (r *Replica) ReplicatedTo(log protocol.LogID) uint64 {

@@ -265,7 +265,7 @@ func (w *World) sound() *broken {
 			return b
 		}
 	}
-	return nil
+	return w.cutsAlike()
 }
 
 func (w *World) contiguous(n *node) *broken {

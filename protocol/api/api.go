@@ -56,6 +56,7 @@ type Status struct {
 	Boards        []Board          `json:"boards,omitempty"` // other boards that this node has joined
 	Copies        []Copy           `json:"copies,omitempty"`
 	Retention     Retention        `json:"retention"`
+	Compared      *Compared        `json:"compared,omitempty"` // nil: never yet
 }
 
 // Retention says how long attachments and large values stay that are over, and what holds those that are old enough.

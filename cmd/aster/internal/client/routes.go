@@ -358,6 +358,12 @@ func (c *Client) StoreHealth(ctx context.Context) (out api.StoreHealth, err erro
 	return out, err
 }
 
+// CompareBoards has the members of the inside compare their boards now.
+func (c *Client) CompareBoards(ctx context.Context) (out api.Compared, err error) {
+	err = c.call(ctx, post("store", "compare"), nil, &out)
+	return out, err
+}
+
 // RepairStore has the node read everything again and ask others for what is damaged.
 func (c *Client) RepairStore(ctx context.Context) (out api.StoreHealth, err error) {
 	err = c.call(ctx, post("store", "repair"), nil, &out)

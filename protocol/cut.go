@@ -1,0 +1,31 @@
+package protocol
+
+// CutStep says what a CutBody does.
+type CutStep string
+
+const (
+	CutPropose CutStep = "propose"
+	CutAnswer  CutStep = "answer"
+)
+
+// CutBody is about a cut through all logs, at which the members of the inside compare what they make of the records up to it
+// (DESIGN 4 Retention). Whoever proposes it answers like everybody else, once it has folded them.
+type CutBody struct {
+	Step CutStep `json:"step"`
+	// Of a proposal: the last seq of each log; of a log that is not named nothing.
+	Marks map[string]uint64 `json:"marks,omitempty"` // LogID.String() → seq
+	// Of an answer: where the proposal lies, and the digest of the fold there. Digests of different versions of the fold say
+	// nothing of each other.
+	Log    string `json:"log,omitempty"` // LogID.String()
+	Seq    uint64 `json:"seq,omitempty"`
+	Fold   int    `json:"fold,omitempty"`
+	Digest string `json:"digest,omitempty"` // hex SHA-256
+	// Parts are the same of each part of the board, 16 hex digits, so that people are told in what boards differ.
+	Parts map[string]string `json:"parts,omitempty"`
+}
+
+// CutPartsMax bounds the parts of an answer; one with more names none.
+const CutPartsMax = 64
+
+// CutMarksMax bounds the logs that a proposal names, so that its record is far below RecordBytesMax.
+const CutMarksMax = 3000
