@@ -1,4 +1,5 @@
-// Package double holds a small hub with known faults that can be switched on one by one. Its tests, which are all that there
-// is, play the vectors against it: with none on every rule holds, and with one on the runner names that one. It keeps nothing
-// beyond its life and refuses all keys and keeps no questions, declarations, rooms, attachments and archives, so that their chapters are left out. A node joins it, too, as a client. Nobody calls it; its tests may run concurrently, each with a hub of its own.
+// Package double holds a small hub of the contract with known faults that can be switched on one by one. Its tests, which are
+// all that there is, play the vectors against it: with none on every rule holds, and with one on the runner names that one. It
+// keeps nothing beyond its life. A node joins it, too, as a client. Nobody calls it; its tests may run concurrently, each with
+// a hub of its own.
 package double

@@ -23,6 +23,8 @@ const mainAgent = "main-agent"
 // hub is one hub behind one lock. Its faults are fixed at creation.
 type hub struct {
 	fault string // the known fault that it has, or nothing
+	url   string
+	clock clock
 	ids   atomic.Uint64
 
 	mu     sync.Mutex
@@ -32,11 +34,24 @@ type hub struct {
 	said   map[string]protocol.Digest // from and id → content
 	events []asterism.Event
 	window map[protocol.AgentID]protocol.AgentID // of B11: who answers whom
+
+	main      protocol.AgentID
+	keys      []*key
+	questions map[string]*question // by promptId
+	declared  map[protocol.Intent]map[string]json.RawMessage
+	away      map[string]bool // channels that were put away
+	rooms     map[protocol.RoomID]*room
+	parts     map[part]*upload
+	gifts     []gift
+	next      protocol.AgentID // is to be main
+	noise     int              // declarations, of B20
+	turns     map[[2]protocol.AgentID]turns
 }
 
 type agent struct {
 	id       protocol.AgentID
 	name     string
+	role     protocol.Role
 	conn     *conn
 	box      []*letter
 	acks     bool
@@ -48,7 +63,8 @@ type letter struct {
 	env         protocol.Envelope
 	by          *conn // a board that sent it
 	given, kept bool
-	tries       int // on the connection that it was given to last
+	room        bool // its sender has heard of it
+	tries       int  // on the connection that it was given to last
 	last        time.Time
 }
 
@@ -57,6 +73,7 @@ type conn struct {
 	link    *link.Conn
 	session *asterism.Session
 	streams asterism.Streams
+	key     *key
 	seen    bool // it was given a roster
 	layer   bool // its HELLO lists ack-layer
 	forced  protocol.AgentID
@@ -68,9 +85,10 @@ type counted struct {
 	l   *letter
 }
 
-// start serves a hub until the test ends and returns its address.
-func start(t *testing.T, fault string) string {
-	h := &hub{fault: fault, agents: map[protocol.AgentID]*agent{}, said: map[string]protocol.Digest{}, window: map[protocol.AgentID]protocol.AgentID{}}
+// start serves a hub until the test ends.
+func start(t *testing.T, fault string) *hub {
+	h := &hub{fault: fault, main: mainAgent, agents: map[protocol.AgentID]*agent{}, said: map[string]protocol.Digest{}, window: map[protocol.AgentID]protocol.AgentID{},
+		questions: map[string]*question{}, declared: map[protocol.Intent]map[string]json.RawMessage{}, away: map[string]bool{}, rooms: map[protocol.RoomID]*room{}, parts: map[part]*upload{}, turns: map[[2]protocol.AgentID]turns{}}
 	h.enc = asterism.NewEncoder(func() string { return string(h.id()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
@@ -83,6 +101,10 @@ func start(t *testing.T, fault string) string {
 			http.Error(w, "no", http.StatusUnauthorized) // it has no token, and no client has two keys
 			return
 		}
+		if h.crowded(keyIn(r.URL.Query())) {
+			http.Error(w, "no", http.StatusServiceUnavailable)
+			return
+		}
 		c := &conn{h: h}
 		var err error
 		if c.link, err = link.Upgrade(w, r, link.Options{OnRead: c.read, Subprotocols: []string{asterism.SubprotocolMsgpack}, Recode: map[string]func([]byte) []byte{asterism.SubprotocolMsgpack: packed}}); err != nil {
@@ -91,7 +113,8 @@ func start(t *testing.T, fault string) string {
 		serving.Go(func() { c.serve(ctx, r) })
 	}))
 	t.Cleanup(func() { cancel(); serving.Wait(); ts.Close() })
-	return "ws" + strings.TrimPrefix(ts.URL, "http") + "/ws"
+	h.url = "ws" + strings.TrimPrefix(ts.URL, "http") + "/ws"
+	return h
 }
 
 func packed(frame []byte) []byte { b, _ := asterism.AppendMsgpack(nil, frame); return b }
@@ -102,10 +125,9 @@ func (c *conn) serve(ctx context.Context, r *http.Request) {
 	h := c.h
 	h.mu.Lock()
 	o := asterism.Opening{Board: true}
-	for _, name := range []string{"key", "peerKey", "upstreamKey", "collabKey"} {
-		if r.URL.Query().Get(name) != "" && h.fault != "B17" {
-			o = asterism.Opening{Rejected: &asterism.Rejection{Code: protocol.CodeBadKey, Reason: "no such key"}}
-		}
+	k, no := h.shown(keyIn(r.URL.Query()))
+	if c.key = k; k != nil || no != nil {
+		o = asterism.Opening{Keyed: true, Rejected: no}
 	}
 	c.link.Authenticated()
 	var out asterism.Outcome
@@ -131,6 +153,9 @@ func (c *conn) serve(ctx context.Context, r *http.Request) {
 	for _, f := range c.streams.Flush() {
 		c.kept(&f)
 	}
+	if h.fault == "B50" {
+		h.forget(c.session.Sender().ID)
+	}
 	c.session.End()
 	h.conns = slices.DeleteFunc(h.conns, func(o *conn) bool { return o == c })
 	for _, a := range h.agents {
@@ -142,16 +167,16 @@ func (c *conn) serve(ctx context.Context, r *http.Request) {
 }
 
 func (c *conn) do(out asterism.Outcome) {
-	now, enc := time.Now(), c.h.enc
+	now, enc := c.h.clock.now(), c.h.enc
 	for _, say := range out.Say {
 		switch say.Kind {
 		case asterism.SayHello:
 			c.link.Send(enc.ServerHello(now, "session"))
 		case asterism.SayRoster:
 			c.seen = true
-			c.link.Send(c.h.list())
+			c.link.Send(c.h.list(c))
 		case asterism.SayHistory:
-			if past := (asterism.History{Channels: c.h.channels()}); !past.Empty() {
+			if past := c.history(); !past.Empty() {
 				c.link.Send(enc.History(now, past))
 			}
 		case asterism.SayInfo:
@@ -167,52 +192,54 @@ func (c *conn) do(out asterism.Outcome) {
 	}
 }
 
-func (h *hub) list() []byte {
+// list is the roster as a connection may see it: whom somebody outside does not speak to is not listed there.
+func (h *hub) list(to *conn) []byte {
 	var rows []asterism.Agent
 	for _, a := range h.agents {
-		if a.conn != nil {
-			rows = append(rows, asterism.Agent{ID: a.id, Name: a.name, Role: role(a.id)})
+		if a.conn != nil && (!to.key.outside() || h.leads(a.id) || a.conn == to) {
+			rows = append(rows, asterism.Agent{ID: a.id, Name: a.name, Role: h.roleOf(a)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b asterism.Agent) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	return h.enc.AgentList(time.Now(), rows)
+	return h.enc.AgentList(h.clock.now(), rows)
 }
 
-func role(id protocol.AgentID) protocol.Role {
-	if id == mainAgent {
+func (h *hub) leads(id protocol.AgentID) bool {
+	return protocol.FoldAgentID(id) == protocol.FoldAgentID(h.main)
+}
+
+func (h *hub) roleOf(a *agent) protocol.Role {
+	switch {
+	case h.leads(a.id):
 		return protocol.RoleMain
+	case a.role == "":
+		return protocol.RoleLocal
 	}
-	return protocol.RoleLocal
+	return a.role
 }
 
 func (h *hub) roster() {
 	for _, c := range h.conns {
 		if c.seen {
-			c.link.Send(h.list())
+			c.link.Send(h.list(c))
 		}
 	}
-}
-
-func (h *hub) channels() []asterism.Channel {
-	at := map[protocol.AgentID]int{}
-	var out []asterism.Channel
-	for _, ev := range h.events {
-		i, ok := at[ev.Env.From]
-		if !ok {
-			i = len(out)
-			at[ev.Env.From], out = i, append(out, asterism.Channel{Key: string(ev.Env.From)})
-		}
-		out[i].Events = append(out[i].Events, ev)
-	}
-	return out
 }
 
 // toBoards shows a frame to everybody who watches, without its sender.
 func (h *hub) toBoards(frame []byte, but *conn) {
 	for _, c := range h.conns {
-		if c != but && c.session.Watches() {
+		if c != but && (c.session.Watches() || h.fault == "KB10" && c.key != nil && !c.session.Agent()) {
 			c.link.Send(frame)
 		}
+	}
+}
+
+// post puts a message into an agent's box and gives it to it if it is there.
+func (h *hub) post(to *agent, l *letter) {
+	to.box = append(to.box, l)
+	if to.conn != nil {
+		to.conn.give(l)
 	}
 }
 
@@ -220,16 +247,15 @@ func (h *hub) agent(id protocol.AgentID) *agent { return h.agents[protocol.FoldA
 
 // judge lets an agent in, in place of an older connection of its id.
 func (c *conn) judge(f *asterism.Frame) {
-	h, now := c.h, time.Now()
-	if f.Key != "" && h.fault != "B17" {
-		bad := asterism.Rejection{Code: protocol.CodeBadKey, Reason: "no such key"}
+	h, now := c.h, c.h.clock.now()
+	if no := c.lockedOut(f); no != nil {
 		if h.fault == "KB4" { // it is told, and heard until the close
 			c.forced = f.AgentID
-			c.link.Send(h.enc.ConnectionRejected(now, bad))
-			time.AfterFunc(50*time.Millisecond, func() { c.link.Close(asterism.CloseRejected, bad.Code) })
+			c.link.Send(h.enc.ConnectionRejected(now, *no))
+			time.AfterFunc(50*time.Millisecond, func() { c.link.Close(asterism.CloseRejected, no.Code) })
 			return
 		}
-		c.do(c.session.Reject(bad))
+		c.do(c.session.Reject(*no))
 		return
 	}
 	a := h.agent(f.AgentID)
@@ -252,9 +278,27 @@ func (c *conn) judge(f *asterism.Frame) {
 	}
 	taken := func(id protocol.AgentID) bool { o := h.agent(id); return o != nil && o.conn != nil }
 	a.name, a.conn, c.layer = asterism.CleanName(f.AgentName, f.AgentID, taken), c, f.Can(asterism.CapAckLayer)
-	c.do(c.session.Accept(asterism.Accepted{Name: a.name, Role: role(a.id), MayManageKeys: a.id == mainAgent}))
+	if c.key != nil {
+		a.role = c.key.role()
+	}
+	c.do(c.session.Accept(asterism.Accepted{Name: a.name, Role: h.roleOf(a), Keyed: c.key != nil, MayManageKeys: h.leads(a.id)}))
 	h.roster()
 	c.flush(a)
+}
+
+// lockedOut judges the key of a HELLO or of the address, and whose it is.
+func (c *conn) lockedOut(f *asterism.Frame) *asterism.Rejection {
+	if f.Key != "" {
+		k, no := c.h.shown(f.Key)
+		if no != nil {
+			return no
+		}
+		c.key = k
+	}
+	if c.key == nil {
+		return nil
+	}
+	return c.key.mayEnter(f.AgentID)
 }
 
 // flush gives an agent what waited for it.
@@ -277,8 +321,8 @@ func (c *conn) flush(a *agent) {
 }
 
 func (c *conn) give(l *letter) {
-	l.tries, l.last = l.tries+1, time.Now()
-	time.AfterFunc(tryEvery, c.again)
+	l.tries, l.last = l.tries+1, c.h.clock.now()
+	c.h.clock.after(tryEvery, c.again)
 	frame := c.h.copyFor(&l.env)
 	if seq, ok := c.link.SendCounted(frame); ok {
 		c.sent = append(c.sent, counted{seq, l})
@@ -301,7 +345,7 @@ func (c *conn) again() {
 			continue
 		}
 		for _, l := range slices.Clone(a.box) {
-			if !l.kept && l.given && l.tries < triesMax && time.Since(l.last) > tryEvery-time.Second {
+			if !l.kept && l.given && l.tries < triesMax && h.clock.now().Sub(l.last) > tryEvery-time.Second {
 				c.give(l)
 			}
 		}
@@ -310,7 +354,7 @@ func (c *conn) again() {
 
 // copyFor is what agents get of a message.
 func (h *hub) copyFor(env *protocol.Envelope) []byte {
-	frame := asterism.AppendDelivery(nil, env, time.Now().UnixMilli())
+	frame := asterism.AppendDelivery(nil, env, h.clock.now().UnixMilli())
 	if h.fault != "B19" {
 		return frame
 	}
@@ -337,8 +381,8 @@ func (c *conn) read(seq uint64) {
 
 func (h *hub) delivered(l *letter) {
 	l.given = true
-	if to := h.sender(l); to != nil {
-		to.link.Send(h.enc.Ack(time.Now(), l.env.From, asterism.Ack{For: l.env.ID, Kind: asterism.KindDelivered, From: l.env.To}))
+	if to := h.sender(l); to != nil && !l.room && l.env.Source != protocol.SourceServer {
+		to.link.Send(h.enc.Ack(h.clock.now(), l.env.From, asterism.Ack{For: l.env.ID, Kind: asterism.KindDelivered, From: l.env.To}))
 	}
 }
 

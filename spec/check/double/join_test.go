@@ -146,7 +146,7 @@ func TestANodeIsAGoodClientOfAnotherHub(t *testing.T) {
 	for _, fault := range []string{"", "B11", "B13", "B19", "KC6", "KC7"} {
 		t.Run("fault "+fault, func(t *testing.T) {
 			const n = 20
-			url := start(t, fault)
+			url := start(t, fault).url
 			bob := attach(t, url, "bob")
 			g := newGuest(t)
 			var row api.Board

@@ -2,7 +2,7 @@ package double
 
 import (
 	"encoding/json"
-	"time"
+	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
@@ -49,10 +49,7 @@ func (c *conn) pass(f *asterism.Frame) {
 		for _, whole := range c.streams.Add(f) {
 			c.kept(&whole)
 		}
-	case f.Intent() == protocol.AckProcessed:
-		c.acked(f)
-	case f.Intent() == "RequestChannelHistory":
-		c.past(f)
+	case c.asked(f):
 	case f.Observation() || keeping == protocol.Live:
 		c.live(f)
 	case keeping != protocol.Dropped:
@@ -62,7 +59,7 @@ func (c *conn) pass(f *asterism.Frame) {
 
 func (c *conn) live(f *asterism.Frame) {
 	if env, no := f.Envelope(c.session.Sender(), c.h.id()); no == nil {
-		frame := asterism.AppendDelivery(nil, &env, time.Now().UnixMilli())
+		frame := asterism.AppendDelivery(nil, &env, c.h.clock.now().UnixMilli())
 		if f.Telemetry {
 			frame = append(frame[:len(frame)-1], `,"telemetry":true}`...)
 		}
@@ -83,6 +80,16 @@ func (c *conn) kept(f *asterism.Frame) {
 			env.Value, _ = json.Marshal(value)
 		}
 	}
+	switch protocol.Lookup(env.Intent).Class {
+	case protocol.ClassDeclaration:
+		if !c.declares(f) {
+			return
+		}
+	case protocol.ClassA2A:
+		if strings.HasPrefix(string(env.Intent), "Selection") && !c.selection(f, &env) {
+			return
+		}
+	}
 	c.say(env)
 }
 
@@ -93,55 +100,116 @@ func (c *conn) refuse(id string, no *protocol.Refusal) {
 // say takes a message in, shows it to boards and brings it to its agent.
 func (c *conn) say(env protocol.Envelope) {
 	h := c.h
-	h.route(&env)
+	h.route(&env, c)
+	if env.To != "" && h.agent(env.To) == nil && !h.leads(env.To) {
+		c.link.Send(h.enc.RelayUnreachable(h.clock.now(), env.From, asterism.Unreachable{MsgID: &env.ID, TargetAgentID: env.To, LastError: asterism.UnreachableAbsent}))
+		c.refuse(string(env.ID), protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "", string(env.To)))
+		return
+	}
+	no := c.enclose(&env)
 	key := string(env.From) + "\n" + string(env.ID)
-	if old, twice := h.said[key]; twice {
+	if old, twice := h.said[key]; twice && no == nil {
 		if old != env.Content() {
 			c.refuse(string(env.ID), protocol.Refuse(protocol.CodeMsgIDReused, "the id stands for another message", ""))
 		}
 		return
 	}
 	to := h.agent(env.To)
-	if h.fault == "B24" && env.To != "" && (to == nil || to.conn == nil) {
-		to = h.agent(mainAgent)
+	if no == nil {
+		no = h.mayNot(&env, c, to)
 	}
-	if env.To != "" && to == nil && env.To != mainAgent {
-		c.link.Send(h.enc.RelayUnreachable(time.Now(), env.From, asterism.Unreachable{MsgID: &env.ID, TargetAgentID: env.To, LastError: asterism.UnreachableAbsent}))
-		c.refuse(string(env.ID), protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "", string(env.To)))
+	if no != nil {
+		c.refuse(string(env.ID), no)
 		return
 	}
 	h.said[key] = env.Content()
-	h.events = append(h.events, asterism.Event{Env: &env, At: time.Now().UnixMilli()})
+	if env.Room != "" {
+		c.sayInRoom(env)
+		return
+	}
+	if h.fault == "B24" && to != nil && to.conn == nil {
+		to = h.agent(h.main)
+	}
+	if protocol.Lookup(env.Intent).Class == protocol.ClassDeclaration {
+		h.noise++
+	} else {
+		h.events = append(h.events, asterism.Event{Env: &env, At: h.clock.now().UnixMilli()})
+	}
 	if !asterism.Streamed(&env) {
-		h.toBoards(asterism.AppendDelivery(nil, &env, time.Now().UnixMilli()), c)
+		h.toBoards(asterism.AppendDelivery(nil, &env, h.clock.now().UnixMilli()), c)
 	}
 	if to == nil {
 		return
 	}
-	l := &letter{env: env, by: c}
-	to.box = append(to.box, l)
 	if env.From != "" {
 		h.window[to.id] = env.From
 	}
-	if to.conn != nil {
-		to.conn.give(l)
+	h.post(to, &letter{env: env, by: c})
+	h.talks(&env)
+}
+
+// mayNot says why a message is not for its target.
+func (h *hub) mayNot(env *protocol.Envelope, c *conn, to *agent) *protocol.Refusal {
+	directs := env.Intent == "Delegate" && to != nil
+	switch {
+	case directs && (h.outside(to) || c.key.outside()):
+		return protocol.Refuse(protocol.CodeNotAllowed, "nobody directs who comes from outside, who directs nobody", "")
+	case to != nil && len(to.box) >= boxMax:
+		return protocol.Refuse(protocol.CodeInboxFull, "%s has %d unread", "", string(to.id), len(to.box))
 	}
+	return nil
+}
+
+// boxMax is how many messages wait for an agent at most.
+const boxMax = 1000
+
+func (h *hub) outside(a *agent) bool {
+	role := h.roleOf(a)
+	return role == protocol.RoleCollab || role == protocol.RolePeer
+}
+
+// talks counts how often two agents answer each other without a person, and tells boards once when it is sixty times.
+func (h *hub) talks(env *protocol.Envelope) {
+	if env.From == "" {
+		for pair := range h.turns {
+			if pair[0] == env.To || pair[1] == env.To {
+				delete(h.turns, pair)
+			}
+		}
+		return
+	}
+	pair := [2]protocol.AgentID{min(env.From, env.To), max(env.From, env.To)}
+	t := h.turns[pair]
+	if t.last != env.From && t.last != "" {
+		if t.n++; t.n == 60 {
+			h.toBoards(h.enc.ServerNotice(h.clock.now(), "", asterism.Notice{Kind: "storm", Text: "two agents answer each other without end"}), nil)
+		}
+	}
+	t.last = env.From
+	h.turns[pair] = t
+}
+
+// turns is how often two have answered each other.
+type turns struct {
+	last protocol.AgentID
+	n    int
 }
 
 // route finds a target for what names none.
-func (h *hub) route(env *protocol.Envelope) {
-	if env.To != "" {
+func (h *hub) route(env *protocol.Envelope, c *conn) {
+	if env.To != "" || env.Room != "" {
 		return
 	}
 	if to := h.window[env.From]; h.fault == "B11" && to != "" && env.From != "" {
 		env.To = to
 		return
 	}
-	switch protocol.Lookup(env.Intent).Class {
-	case protocol.ClassA2A, protocol.ClassUnknown, protocol.ClassProbe:
-		if env.From != mainAgent {
-			env.To = mainAgent
-		}
+	class := protocol.Lookup(env.Intent).Class
+	switch {
+	case env.Intent == "SelectionPrompt" || h.leads(env.From):
+	case class == protocol.ClassA2A, class == protocol.ClassUnknown, class == protocol.ClassProbe,
+		env.Intent == protocol.AgentText && c.key.outside() && h.fault != "B38":
+		env.To = h.main
 	}
 }
 
@@ -176,7 +244,7 @@ func (c *conn) acked(f *asterism.Frame) {
 	} else {
 		l.kept = true
 	}
-	frame := h.enc.AckProcessed(time.Now(), l.env.From, asterism.Processed{From: asterism.Sender{ID: by.id, Name: by.name}, For: v.AckFor, Tier: v.Tier})
+	frame := h.enc.AckProcessed(h.clock.now(), l.env.From, asterism.Processed{From: asterism.Sender{ID: by.id, Name: by.name}, For: v.AckFor, Tier: v.Tier})
 	to := h.sender(l)
 	if to != nil {
 		to.link.Send(frame)
@@ -199,25 +267,4 @@ func (a *agent) letter(id protocol.MsgID) int {
 		}
 	}
 	return -1
-}
-
-// past answers RequestChannelHistory.
-func (c *conn) past(f *asterism.Frame) {
-	var v struct {
-		ChannelKey string `json:"channelKey"`
-		BeforeTs   int64  `json:"beforeTs"`
-		Limit      int    `json:"limit"`
-	}
-	_ = json.Unmarshal(f.Value, &v)
-	page := asterism.ChannelPage{Key: v.ChannelKey, Before: v.BeforeTs > 0}
-	for _, ev := range c.h.events {
-		if string(ev.Env.From) == v.ChannelKey && (v.BeforeTs == 0 || ev.At < v.BeforeTs) {
-			page.Events = append(page.Events, ev)
-		}
-	}
-	if v.Limit > 0 && len(page.Events) > v.Limit {
-		page.Earlier = len(page.Events) - v.Limit
-		page.Events = page.Events[page.Earlier:]
-	}
-	c.link.Send(c.h.enc.ChannelHistory(time.Now(), page))
 }
