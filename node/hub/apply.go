@@ -183,7 +183,7 @@ func (c *Core) receiptOf(now time.Time, put TierPut) {
 		return
 	}
 	c.said[said] = true
-	delete(c.pending, put.Ref)
+	c.settledFar(put)
 	c.ready.Tiers = append(c.ready.Tiers, put)
 	c.doneElsewhere(now, put, put.By == c.self)
 	c.out(TierReached{Ref: put.Ref, Tier: put.Tier, Agent: put.Agent, Reason: put.Reason})

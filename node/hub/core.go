@@ -37,10 +37,11 @@ type Core struct {
 	paces   map[paceKey]bucket // of senders here; absent: full
 	talking map[talkKey]*talk  // between agents of which one is here
 
-	pending map[Ref]*sent             // our agents' messages that nobody has taken yet
-	fresh   map[protocol.Digest]Seen  // said since the last Ready
-	said    map[saidOf]bool           // receipts of other homes since the last Ready
-	marks   map[protocol.LogID]uint64 // of our logs: what another inside node has
+	pending  map[Ref]*sent             // our agents' messages that nobody has taken yet
+	absentAt time.Time                 // when to look at them again; zero: never
+	fresh    map[protocol.Digest]Seen  // said since the last Ready
+	said     map[saidOf]bool           // receipts of other homes since the last Ready
+	marks    map[protocol.LogID]uint64 // of our logs: what another inside node has
 
 	early     map[string]*early // by the value's name
 	heldEarly map[string]uint64 // how far the logs are held that they speak of
@@ -93,14 +94,6 @@ type conn struct {
 	queue    []Ref // to deliver, in order
 	inflight map[Ref]int
 	bytes    int
-}
-
-// sent is a message of an agent here on its way.
-type sent struct {
-	from, to protocol.AgentID
-	id       protocol.MsgID
-	at       time.Time
-	told     bool
 }
 
 // Boot is what a start reads from the store.
@@ -217,8 +210,7 @@ func New(b Boot) *Core {
 	}
 	c.restorePresence(b)
 	for _, p := range b.Pending {
-		c.pending[p.Ref] = &sent{from: p.From, to: p.To, id: p.ID, at: p.At}
-		c.due(p.At.Add(protocol.QueuedNoticeAfter))
+		c.pend(p.Ref, &sent{from: p.From, to: p.To, id: p.ID, at: p.At})
 	}
 	c.setRooms(b.Rooms, b.Shared)
 	c.bootParked(b.Parked)

@@ -70,12 +70,11 @@ func (c *Core) say(now time.Time, in Say) {
 	}
 	if env.To != "" {
 		calm := c.talks(now, &env)
-		if target := c.home(env.To); target != nil {
+		target := c.home(env.To)
+		if target != nil {
 			c.deliverHere(now, target, ref, &env, scope, calm)
-		} else {
-			c.pending[ref] = &sent{from: env.From, to: env.To, id: env.ID, at: now}
-			c.due(now.Add(protocol.QueuedNoticeAfter))
 		}
+		c.follow(now, ref, &env, target != nil)
 	}
 	if selection(env.Intent) {
 		c.selectionSaid(now, &env, ref)
