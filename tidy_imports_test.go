@@ -48,7 +48,8 @@ var mayImport = map[string][]string{
 	// Tests alone use it. It holds the cores together as package node does, without a shell.
 	"node/sim": {"board", "node/hub", "node/journal", "node/replica", "node/turn", "protocol", "protocol/meshwire", "roles", "roles/claim", "roles/election", "roles/member"},
 	"node": {"board", "board/web", "node/backup", "node/bridge", "node/foreign", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica", "node/trace", "node/turn",
-		"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/access", "roles/claim", "roles/cut", "roles/deadlock", "roles/election", "roles/keys", "roles/member", "roles/retain", "roles/room", "roles/worker"},
+		"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/access", "roles/claim", "roles/cut", "roles/deadlock", "roles/election", "roles/keys", "roles/member", "roles/retain", "roles/room", "roles/worker",
+		"spec", "spec/check"}, // its tests play the vectors
 
 	"cmd/aster": {"cmd/aster/internal/bench", "cmd/aster/internal/client", "cmd/aster/internal/demo", "node",
 		"protocol", "protocol/api", "roles/worker/keeper", "roles/worker/repo", "spec", "spec/check"},

@@ -46,6 +46,8 @@ type Config struct {
 	askTime    time.Duration // tests; 0: half a minute
 	goneAfter  time.Duration // tests; 0: a minute
 	cutLook    time.Duration // tests; 0: a minute; below: not by itself
+
+	ahead func() time.Duration // tests; how far the loop's clock is ahead of the machine's; nil: not at all
 }
 
 // WorkerConfig is [worker] of config.toml: who runs Delegates here.

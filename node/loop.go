@@ -198,14 +198,14 @@ func (l *loop) run(ctx context.Context) error {
 	defer timer.Stop()
 	defer l.savers.Wait()
 	// The first turn is the loop's own: who is a member stands before any job asks for it.
-	l.now = time.Now()
+	l.now = l.n.time()
 	if err := l.finish(); err != nil {
 		return err
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			l.now = time.Now()
+			l.now = l.n.time()
 			l.drain()
 			if err := l.finish(); err != nil {
 				return err
@@ -213,11 +213,11 @@ func (l *loop) run(ctx context.Context) error {
 			l.lastCheckpoint()
 			return nil
 		case job := <-l.jobs:
-			l.now = time.Now()
+			l.now = l.n.time()
 			job()
 			l.drain()
 		case <-timer.C:
-			l.now = time.Now()
+			l.now = l.n.time()
 		}
 		if at := l.core.Next(); !at.IsZero() && !l.now.Before(at) {
 			l.core.Step(l.now, hub.Tick{})
@@ -233,6 +233,14 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		timer.Reset(l.pause())
 	}
+}
+
+// time is what the loop takes for the time.
+func (n *Node) time() time.Time {
+	if n.cfg.ahead != nil {
+		return time.Now().Add(n.cfg.ahead())
+	}
+	return time.Now()
 }
 
 // drain takes what waits already, so that one sync serves many.
@@ -258,7 +266,7 @@ func (l *loop) pause() time.Duration {
 			next = at
 		}
 	}
-	return max(time.Until(next), 0)
+	return max(next.Sub(l.n.time()), 0)
 }
 
 // finish makes a turn durable and lets its consequences out.

@@ -18,7 +18,20 @@ type Vector struct {
 	Guards []string
 	Steps  []Step
 	Wait   time.Duration // of all pass steps together
+	Later  time.Duration // of all later steps: a host with a clock of its own need not wait
 	Single bool          // all of its clients belong to one node
+	Needs  []string      // what a client alone cannot do: names of Needs
+}
+
+// Needs are what a vector may ask of whoever owns the hub. Without it the vector cannot be played.
+var Needs = map[string]string{
+	"address":   "clients that come from other addresses",
+	"token":     "the credential of a person, as $token",
+	"restart":   "the end of the hub's process and a new one with the same home",
+	"second":    "another node inside, which may be away",
+	"outside":   "a node of somebody else's, let in as collab",
+	"pace":      "an owner's limit of five messages at once",
+	"deadlocks": "an owner who wants to hear of agents that wait for each other",
 }
 
 // Rules are the rules that the vector shows, in its order.
@@ -38,12 +51,15 @@ type Step struct {
 	Text string // the line itself
 	Rule string // the rule that the step shows; empty: it only prepares
 	Verb string // one of verbs, "<", "!", ">", ">>"
-	Who  string // the client; empty for pass
+	Who  string // the client; empty for a step that is nobody's
 	Arg  string // the rest of the line
 }
 
 // verbs are the steps that begin with a word; README.md of the vectors explains each.
-var verbs = []string{"open", "deny", "join", "board", "closed", "close", "drop", "mute", "mark", "raw", "fence", "pass"}
+var verbs = []string{"open", "deny", "join", "board", "closed", "close", "drop", "mute", "mark", "raw", "fence", "pass", "later", "flood", "volley", "host", "http"}
+
+// alone are those that no client does.
+var alone = []string{"pass", "later", "host", "http"}
 
 // Vectors returns all vectors by name.
 func Vectors() ([]Vector, error) {
@@ -99,17 +115,33 @@ func ParseVector(name, text string) (Vector, error) {
 			v.Single = true
 			continue
 		}
+		if needs, ok := strings.CutPrefix(line, "needs "); ok {
+			v.Needs = append(v.Needs, strings.Fields(needs)...)
+			for _, need := range v.Needs {
+				if Needs[need] == "" {
+					return v, fmt.Errorf("%s.txtar:%d: nobody knows how to have %q", name, first+n, need)
+				}
+			}
+			continue
+		}
 		s, err := parseStep(line)
 		if err != nil {
 			return v, fmt.Errorf("%s.txtar:%d: %w", name, first+n, err)
 		}
+		if (s.Verb == "host" || strings.Contains(s.Arg, "$token") || strings.HasPrefix(s.Arg, "@") && s.Arg[1] != '{') && len(v.Needs) == 0 {
+			return v, fmt.Errorf("%s.txtar:%d: a vector that asks its host says first what it needs", name, first+n)
+		}
 		s.Line, s.Rule = first+n, rule
-		if s.Verb == "pass" {
+		if s.Verb == "pass" || s.Verb == "later" {
 			d, err := time.ParseDuration(s.Arg)
 			if err != nil {
 				return v, fmt.Errorf("%s.txtar:%d: %w", name, first+n, err)
 			}
-			v.Wait += d
+			if s.Verb == "pass" {
+				v.Wait += d
+			} else {
+				v.Later += d
+			}
 		}
 		v.Steps = append(v.Steps, s)
 	}
@@ -122,7 +154,7 @@ func parseStep(line string) (Step, error) {
 	s := Step{Text: line}
 	if slices.Contains(verbs, word) {
 		s.Verb = word
-		if word == "pass" {
+		if slices.Contains(alone, word) {
 			s.Arg = rest
 			return s, nil
 		}

@@ -56,6 +56,9 @@ func (a *app) checked(report *check.Report) error {
 		if len(report.Slow) > 0 {
 			a.say("%s left out, --slow plays them: %s", plural(len(report.Slow), "slow vector", "slow vectors"), strings.Join(report.Slow, ", "))
 		}
+		if len(report.Needy) > 0 {
+			a.say("%s left out, since they need what only the hub's owner has: %s", plural(len(report.Needy), "vector", "vectors"), strings.Join(report.Needy, ", "))
+		}
 	}
 	if !report.OK() {
 		return &exit{code: exitFailed}
@@ -67,8 +70,8 @@ func (a *app) sayRule(r *check.Result) {
 	switch r.Status {
 	case check.Holds:
 		a.say("ok       %-7s %s", r.Rule, firstSentence(r.Text))
-	case check.Elsewhere:
-		a.say("-        %-7s %s (no frame can show it)", r.Rule, firstSentence(r.Text))
+	case check.Unchecked:
+		a.say("-        %-7s %s (not checked here: needs %s)", r.Rule, firstSentence(r.Text), strings.Join(r.Needs, ", "))
 	case check.Unproved:
 		a.say("unproved %-7s %s", r.Rule, firstSentence(r.Text))
 	default:
@@ -95,7 +98,7 @@ func firstSentence(text string) string {
 
 func countText(counts map[check.Status]int) string {
 	var parts []string
-	for _, s := range []check.Status{check.Holds, check.Broken, check.Unproved} {
+	for _, s := range []check.Status{check.Holds, check.Broken, check.Unproved, check.Unchecked} {
 		if n := counts[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}

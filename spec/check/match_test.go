@@ -88,7 +88,7 @@ func TestAFailedStepBreaksItsRuleAlone(t *testing.T) {
 		for _, id := range []string{"AAA-1", "AAA-2", "AAA-3"} {
 			tl.add(spec.Rule{ID: id, Text: id})
 		}
-		tl.shown(&v)
+		tl.shown(&v, nil)
 		tl.ran(&v, c.failed)
 		report := tl.close("")
 		for i, want := range c.want {

@@ -21,6 +21,7 @@ type Options struct {
 	Main     string        // the id that is main at this hub; default main-agent
 	Msgpack  bool          // speak msgpack, with the subprotocol aster.msgpack.1
 	Patience time.Duration // how long an expected frame may take; default 5 s
+	Host     Host          // owns the hub; nil: nobody here does
 }
 
 // SlowAfter is how long a vector may wait on purpose and still be a quick one.
@@ -33,7 +34,7 @@ const (
 	Holds     Status = "holds"
 	Broken    Status = "broken"
 	Unproved  Status = "unproved"  // every vector that shows it was left out, or ended before
-	Elsewhere Status = "elsewhere" // another kind of test shows it
+	Unchecked Status = "unchecked" // every vector that shows it needs what nobody here has
 )
 
 // Result is what a run found out about one rule.
@@ -43,6 +44,7 @@ type Result struct {
 	Status   Status    `json:"status"`
 	Faults   []string  `json:"faults,omitempty"` // of a broken rule: the known faults that look like this
 	Vectors  []string  `json:"vectors,omitempty"`
+	Needs    []string  `json:"needs,omitempty"` // of a rule that is not checked here
 	Failures []Failure `json:"failures,omitempty"`
 }
 
@@ -60,6 +62,7 @@ type Report struct {
 	Results []Result
 	Ran     int
 	Slow    []string // vectors left out since they wait
+	Needy   []string // vectors left out since nobody here has what they need
 	Broken  int      // rules
 }
 
@@ -101,7 +104,7 @@ func Run(ctx context.Context, urls []string, opt Options) (*Report, error) {
 		}
 		watch = append(watch, s)
 	}
-	t := &tally{report: &Report{}, at: map[string]int{}}
+	t, ahead := &tally{report: &Report{}, at: map[string]int{}}, "0s"
 	for _, r := range rules {
 		if !slices.Contains(opt.Without, r.Chapter()) {
 			t.add(r)
@@ -111,19 +114,28 @@ func Run(ctx context.Context, urls []string, opt Options) (*Report, error) {
 		if !t.wanted(&v, opt.Filter) || without(&v, opt.Without) {
 			continue
 		}
-		t.shown(&v)
-		if v.Wait > SlowAfter && !opt.Slow {
+		lacks := opt.lacks(&v)
+		t.shown(&v, lacks)
+		switch {
+		case len(lacks) > 0:
+			t.report.Needy = append(t.report.Needy, v.Name)
+			continue
+		case opt.waits(&v) > SlowAfter && !opt.Slow:
 			t.report.Slow = append(t.report.Slow, v.Name)
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p := &play{ctx: ctx, urls: urls, watch: watch, at: map[string]int{"main": 0}, opt: opt, tag: fmt.Sprintf("%s%02d", hex.EncodeToString(run), i), words: words{"main": opt.Main}, clients: map[string]*socket{}}
+		p := &play{ctx: ctx, urls: urls, watch: watch, at: map[string]int{"main": 0}, opt: opt, tag: fmt.Sprintf("%s%02d", hex.EncodeToString(run), i), words: words{"main": opt.Main, stepped: ahead}, clients: map[string]*socket{}, beside: map[string]string{}}
+		if opt.Host != nil {
+			p.words["token"] = opt.Host.Token()
+		}
 		if v.Single {
 			p.urls, p.watch = urls[:1], watch[:1]
 		}
 		t.ran(&v, p.run(&v))
+		ahead = p.words[stepped]
 	}
 	return t.close(opt.Filter), nil
 }
@@ -143,13 +155,9 @@ type tally struct {
 }
 
 func (t *tally) add(r spec.Rule) {
-	status := Unproved
-	if len(r.Tests) > 0 {
-		status = Elsewhere
-	}
 	t.at[r.ID] = len(t.rules)
 	t.rules = append(t.rules, r)
-	t.report.Results = append(t.report.Results, Result{Rule: r.ID, Text: r.Text, Status: status})
+	t.report.Results = append(t.report.Results, Result{Rule: r.ID, Text: r.Text, Status: Unproved})
 }
 
 // wanted says whether a vector shows something that begins with filter.
@@ -158,10 +166,17 @@ func (t *tally) wanted(v *spec.Vector, filter string) bool {
 	return filter == "" || begins(v.Name) || slices.ContainsFunc(v.Rules(), begins) || slices.ContainsFunc(v.Guards, begins)
 }
 
-func (t *tally) shown(v *spec.Vector) {
+// shown notes which rules a vector is about, and what it lacks.
+func (t *tally) shown(v *spec.Vector, lacks []string) {
 	for _, id := range v.Rules() {
 		if i, ok := t.at[id]; ok {
-			t.report.Results[i].Vectors = append(t.report.Results[i].Vectors, v.Name)
+			r := &t.report.Results[i]
+			r.Vectors = append(r.Vectors, v.Name)
+			for _, need := range lacks {
+				if !slices.Contains(r.Needs, need) {
+					r.Needs = append(r.Needs, need)
+				}
+			}
 		}
 	}
 }
@@ -186,7 +201,7 @@ func (t *tally) ran(v *spec.Vector, failed *failure) {
 			r.Status = Broken
 			r.Failures = append(r.Failures, failed.Failure)
 		case failed != nil && last >= failed.step: // it was not reached
-		case r.Status == Unproved || r.Status == Elsewhere:
+		case r.Status == Unproved:
 			r.Status = Holds
 		}
 	}
@@ -199,9 +214,18 @@ func (t *tally) close(filter string) *Report {
 		if filter != "" && len(r.Vectors) == 0 {
 			continue
 		}
-		if r.Status == Broken {
+		left := func(names []string) bool {
+			return slices.ContainsFunc(r.Vectors, func(v string) bool { return slices.Contains(names, v) })
+		}
+		switch {
+		case r.Status == Broken:
 			t.report.Broken++
 			r.Faults = t.rules[i].Faults
+		case r.Status == Unproved && left(t.report.Needy) && !left(t.report.Slow):
+			r.Status = Unchecked
+		}
+		if r.Status != Unchecked {
+			r.Needs = nil
 		}
 		kept = append(kept, r)
 	}
@@ -209,7 +233,7 @@ func (t *tally) close(filter string) *Report {
 	return t.report
 }
 
-// OK says that no rule is broken and that none went unproved for another reason than time.
+// OK says that no rule is broken and that none went unproved for another reason than time, or that nobody here has what it needs.
 func (r *Report) OK() bool {
 	for _, x := range r.Results {
 		if x.Status == Broken {

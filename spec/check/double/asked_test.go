@@ -166,7 +166,7 @@ func (h *hub) handOver(to protocol.AgentID) {
 
 // ready is a word of HandoffReady.
 func (c *conn) ready(f *asterism.Frame) {
-	if by := c.speaker(); c.h.fault != "KB19" && (by == nil || !c.h.leads(by.id)) {
+	if by := c.speaker(); c.h.fault != "KB19" && c.h.fault != "B14" && (by == nil || !c.h.leads(by.id)) {
 		c.refuse(f.MsgID, protocol.Refuse(protocol.CodeNotAllowed, "only main steps down", ""))
 		return
 	}

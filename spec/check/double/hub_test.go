@@ -74,10 +74,13 @@ type conn struct {
 	session *asterism.Session
 	streams asterism.Streams
 	key     *key
+	waits   *key // its HELLO is still to come
 	seen    bool // it was given a roster
 	layer   bool // its HELLO lists ack-layer
 	forced  protocol.AgentID
 	sent    []counted
+	owed    float64 // refusals, less fifty a second
+	owedAt  time.Time
 }
 
 type counted struct {
@@ -101,11 +104,11 @@ func start(t *testing.T, fault string) *hub {
 			http.Error(w, "no", http.StatusUnauthorized) // it has no token, and no client has two keys
 			return
 		}
-		if h.crowded(keyIn(r.URL.Query())) {
+		c := &conn{h: h}
+		if !c.enter(keyIn(r.URL.Query())) {
 			http.Error(w, "no", http.StatusServiceUnavailable)
 			return
 		}
-		c := &conn{h: h}
 		var err error
 		if c.link, err = link.Upgrade(w, r, link.Options{OnRead: c.read, Subprotocols: []string{asterism.SubprotocolMsgpack}, Recode: map[string]func([]byte) []byte{asterism.SubprotocolMsgpack: packed}}); err != nil {
 			return
@@ -153,9 +156,7 @@ func (c *conn) serve(ctx context.Context, r *http.Request) {
 	for _, f := range c.streams.Flush() {
 		c.kept(&f)
 	}
-	if h.fault == "B50" {
-		h.forget(c.session.Sender().ID)
-	}
+	c.entered()
 	c.session.End()
 	h.conns = slices.DeleteFunc(h.conns, func(o *conn) bool { return o == c })
 	for _, a := range h.agents {
@@ -185,10 +186,20 @@ func (c *conn) do(out asterism.Outcome) {
 			c.link.Send(enc.ConnectionRejected(now, say.Rejection))
 		case asterism.SayRefused:
 			c.link.Send(enc.Refused(now, c.session.Sender().ID, say.MsgID, say.Refusal))
+			c.offends(now)
 		}
 	}
 	if out.Close != 0 {
 		c.link.Close(out.Close, out.CloseReason)
+	}
+}
+
+// offends counts what a connection was refused, and cuts it off when that is more than a thousand, and fifty a second.
+func (c *conn) offends(now time.Time) {
+	c.owed = max(c.owed-now.Sub(c.owedAt).Seconds()*50, 0) + 1
+	if c.owedAt = now; c.owed > 1000 {
+		c.session.End()
+		c.link.Close(1008, "too much was refused")
 	}
 }
 
@@ -235,12 +246,20 @@ func (h *hub) toBoards(frame []byte, but *conn) {
 	}
 }
 
-// post puts a message into an agent's box and gives it to it if it is there.
+// post puts a message into an agent's box and gives it to it if it is there. After ten minutes its sender hears if it is not.
 func (h *hub) post(to *agent, l *letter) {
 	to.box = append(to.box, l)
 	if to.conn != nil {
 		to.conn.give(l)
+		return
 	}
+	h.clock.after(10*time.Minute, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if by := h.sender(l); by != nil && !l.given && l.env.Source != protocol.SourceServer {
+			by.link.Send(h.enc.ServerNotice(h.clock.now(), l.env.From, asterism.Notice{Kind: "queued", Text: "it waits", MsgID: l.env.ID, Target: string(to.id)}))
+		}
+	})
 }
 
 func (h *hub) agent(id protocol.AgentID) *agent { return h.agents[protocol.FoldAgentID(id)] }
@@ -268,6 +287,10 @@ func (c *conn) judge(f *asterism.Frame) {
 		c.do(c.session.Reject(asterism.Rejection{Code: protocol.CodeFlap, Reason: "held by another client"}))
 		return
 	}
+	if h.fault == "B50" {
+		h.forget(a.id)
+	}
+	c.entered()
 	if old := a.conn; old != nil {
 		old.session.End()
 		old.seen = false

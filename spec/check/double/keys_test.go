@@ -23,6 +23,7 @@ type key struct {
 	expires                  time.Time // zero: never
 	revoked, ending          bool      // ending: with the session that it has
 	renewals                 int
+	waiting                  int // connections that have not said HELLO
 }
 
 // kinds are what begins a key of a kind, and the name that it has in an address.
@@ -78,17 +79,28 @@ func (h *hub) shown(secret string) (*key, *asterism.Rejection) {
 
 func (k *key) over(now time.Time) bool { return !k.expires.IsZero() && !now.Before(k.expires) }
 
-// crowded says whether a key has as many connections that have not said HELLO as it may.
-func (h *hub) crowded(secret string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	k, n := h.keyBy(secret, ""), 0
-	for _, c := range h.conns {
-		if k != nil && c.key == k && !c.session.Agent() {
-			n++
-		}
+// enter counts one more connection that has not said HELLO, unless its key has as many as it may.
+func (c *conn) enter(secret string) bool {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	k, no := c.h.shown(secret)
+	if k == nil || no != nil {
+		return true
 	}
-	return n >= waitingMax
+	if k.waiting >= waitingMax {
+		return false
+	}
+	k.waiting++
+	c.waits = k
+	return true
+}
+
+// entered says that it waits no more.
+func (c *conn) entered() {
+	if c.waits != nil {
+		c.waits.waiting--
+		c.waits = nil
+	}
 }
 
 // keyVerb answers what is asked about keys, to who asks.
