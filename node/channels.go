@@ -210,7 +210,7 @@ func (n *Node) undeleted(id string) (journal.Message, error) {
 
 // channelMessages reads the newest messages of a channel that nobody deleted, newest first, at most limit of them.
 func (n *Node) channelMessages(key string, limit int) ([]journal.Message, error) {
-	q := journal.Query{Limit: 1000, Newest: true}
+	q := journal.Query{But: noTalk, Limit: 1000, Newest: true}
 	if key != protocol.NoChannel && !strings.HasPrefix(key, protocol.RoomChannel) {
 		q.Agent = protocol.AgentID(key)
 	}

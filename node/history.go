@@ -19,6 +19,16 @@ const (
 	historyFirst = 20
 )
 
+// noTalk is what agents declare: the newest of each stands beside their talk, and crowds none of it out (fault B20).
+var noTalk = func() (out []protocol.Intent) {
+	for _, row := range protocol.Catalogue() {
+		if row.Class == protocol.ClassDeclaration {
+			out = append(out, row.Name)
+		}
+	}
+	return out
+}()
+
 // history is what a new socket sees of the past: a board the last messages of all, an agent those it said or got.
 func (n *Node) history(agent protocol.AgentID) asterism.History {
 	h, _ := n.historyOf(agent)
@@ -44,7 +54,7 @@ func (n *Node) historyOf(agent protocol.AgentID) (_ asterism.History, whole bool
 // newest reads the last messages of an agent, or of all, newest first, up to historyMessages and about historyBytes: whoever
 // joins must not cost the node many times what it is shown. whole says that those are all.
 func (n *Node) newest(agent protocol.AgentID) (found []journal.Message, whole bool, err error) {
-	q := journal.Query{Agent: agent, Limit: historyFirst, Newest: true}
+	q := journal.Query{Agent: agent, But: noTalk, Limit: historyFirst, Newest: true}
 	for bytes := 0; ; {
 		page, err := n.messages(q)
 		if err != nil {
@@ -70,7 +80,7 @@ func channels(newest []journal.Message) []asterism.Channel {
 	for i := len(newest) - 1; i >= 0; i-- {
 		m := &newest[i]
 		if protocol.Lookup(m.Envelope.Intent).Class == protocol.ClassDeclaration {
-			continue // the newest of each stands beside the talk, and crowds none of it out (fault B20)
+			continue
 		}
 		key := m.Envelope.ChannelKey()
 		c, ok := at[key]

@@ -36,7 +36,7 @@ func seesMessage(agent protocol.AgentID, m *journal.Message) bool {
 // pastOf is what an outside client may see of the past, and with whom it spoke.
 func (n *Node) pastOf(agent protocol.AgentID) (asterism.History, map[protocol.AgentID]bool) {
 	met := map[protocol.AgentID]bool{}
-	found, err := n.messages(journal.Query{Agent: agent, Limit: pastMessages, Newest: true})
+	found, err := n.messages(journal.Query{Agent: agent, But: noTalk, Limit: pastMessages, Newest: true})
 	if err != nil {
 		n.log.Error("history not readable", "err", err)
 		return asterism.History{}, met

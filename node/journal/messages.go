@@ -28,6 +28,7 @@ type Query struct {
 	From   protocol.AgentID
 	To     protocol.AgentID
 	Intent protocol.Intent
+	But    []protocol.Intent // none of these
 	Re     protocol.MsgID
 	Thread string
 	Before uint64       // positions below it
@@ -68,6 +69,9 @@ func (j *Journal) Messages(q Query) ([]Message, error) {
 		} else {
 			add("intent=?", string(q.Intent))
 		}
+	}
+	for _, name := range q.But {
+		add("+intent<>?", string(name))
 	}
 	if q.After > 0 {
 		add("pos>?", q.After)
