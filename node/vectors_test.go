@@ -91,7 +91,9 @@ func (o *vectorHost) Can(need string) bool { return spec.Needs[need] != "" || ne
 
 func (o *vectorHost) Token() string { return o.nodes["first"].n.token }
 
-func (o *vectorHost) Address(node string) string { return "ws" + o.nodes[node].Board[len("http"):] + "/ws" }
+func (o *vectorHost) Address(node string) string {
+	return "ws" + o.nodes[node].Board[len("http"):] + "/ws"
+}
 
 func (o *vectorHost) Do(ctx context.Context, act string) error {
 	words := strings.Fields(act)
