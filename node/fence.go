@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/node/turn"
@@ -58,7 +60,28 @@ func (n *Node) newStart(clock protocol.HLC) (protocol.Start, error) {
 			return protocol.Start{}, fmt.Errorf("take back %s: %w", fenceFile, err)
 		}
 	}
-	return protocol.Start{At: clock + 1, Rand: randomNumber()}, nil
+	return n.keepStart(protocol.Start{At: max(clock, n.lastStart()) + 1, Rand: randomNumber()})
+}
+
+// keyStart is the hybrid time of the newest start of this home. A start is named to others before it has written anything: were it
+// known by its records alone, one that was killed at once under a clock that is ahead would fence its successor.
+const keyStart = "start"
+
+func (n *Node) lastStart() protocol.HLC {
+	raw, ok, err := n.store.Value(keyStart)
+	if err != nil || !ok || len(raw) != 8 {
+		return 0
+	}
+	return protocol.HLC(binary.BigEndian.Uint64(raw))
+}
+
+// keepStart makes the name of a start durable, so that it may be told. A store without room has to do without.
+func (n *Node) keepStart(s protocol.Start) (protocol.Start, error) {
+	_, err := n.store.Commit(journal.Batch{Values: map[string][]byte{keyStart: binary.BigEndian.AppendUint64(nil, uint64(s.At))}})
+	if err != nil && !errors.Is(err, journal.ErrFull) {
+		return s, fmt.Errorf("keep the name of this start: %w", err)
+	}
+	return s, nil
 }
 
 // fence ends this start's writing for a newer one: what was said before is followed by a last record that says so.

@@ -179,3 +179,18 @@ func TestForkIsToldOnEveryBoard(t *testing.T) {
 		t.Errorf("the record that was held is gone: %v %v", ok, err)
 	}
 }
+
+// TestAStartThatWroteNothingIsStillOlderThanTheNext: a start under a clock that is ahead, killed before its first record, has told
+// others its name; were the next one's smaller, they would fence it.
+func TestAStartThatWroteNothingIsStillOlderThanTheNext(t *testing.T) {
+	var n *Node
+	start(t, func(c *Config) { c.probe = func(o *Node) { n = o } })
+	ahead, err := n.newStart(protocol.HLCAt(time.Now().Add(10 * time.Minute)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := n.newStart(protocol.HLCAt(time.Now()))
+	if err != nil || next.Compare(ahead) <= 0 {
+		t.Errorf("after %s comes %s, %v", ahead, next, err)
+	}
+}
