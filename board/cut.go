@@ -18,7 +18,7 @@ const FoldVersion = 1
 type Cut struct {
 	At   pos   `json:"at"`
 	Wall int64 `json:"wall"` // clock of who proposed it, ms
-	// Records is how many lie up to it.
+	// Records is how many lie up to it, as its author says.
 	Records uint64 `json:"records"`
 }
 
@@ -52,10 +52,7 @@ func (s *State) cutStep(at pos, rec *protocol.Record) {
 		if len(body.Marks) == 0 || len(body.Marks) > protocol.CutMarksMax || s.cut != nil && !s.cut.At.before(at) {
 			return
 		}
-		s.cut = &Cut{At: at, Wall: rec.Wall}
-		for _, seq := range body.Marks {
-			s.cut.Records += seq
-		}
+		s.cut = &Cut{At: at, Wall: rec.Wall, Records: body.Records}
 	case protocol.CutAnswer:
 		log, err := protocol.ParseLogID(body.Log)
 		sum, err2 := hex.DecodeString(body.Digest)

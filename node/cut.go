@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,17 +86,19 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	if c.log == open.Log() && c.seq == open.Seq() && time.Since(c.at) < cutAgain {
 		return nil
 	}
-	marks, err := n.marksOf(open)
+	body, err := n.proposal(open)
 	if err != nil {
 		return err
 	}
+	var marks map[protocol.LogID]uint64
 	var live liveBoard
+	var bad error
 	held := false
 	if err := n.loop.call(ctx, func() {
-		held = turn.HoldsCut(n.loop.rep, marks)
+		marks, held, bad = turn.CutMarks(n.loop.rep, n.loop.roster(), &body)
 		live = n.loop.liveBoard()
-	}); err != nil || !held {
-		return err // what is missing is on its way
+	}); err != nil || bad != nil || !held {
+		return cmp.Or(err, bad) // what is missing is on its way
 	}
 	c.log, c.seq, c.at = open.Log(), open.Seq(), time.Now()
 	rest := func() error { return pause(ctx, cutRest) }
@@ -117,20 +120,16 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	return n.loop.call(ctx, n.loop.wrongBoard)
 }
 
-// marksOf reads what a proposal names.
-func (n *Node) marksOf(c *board.Cut) (map[protocol.LogID]uint64, error) {
+// proposal reads what a cut names.
+func (n *Node) proposal(c *board.Cut) (body protocol.CutBody, err error) {
 	st, found, err := n.store.At(c.Log(), c.Seq())
-	switch {
-	case err != nil:
-		return nil, err
-	case !found || st.Damaged:
-		return nil, fmt.Errorf("%w: the proposal", turn.ErrCutDamaged)
+	if err == nil && (!found || st.Damaged) {
+		err = fmt.Errorf("%w: the proposal", turn.ErrCutDamaged)
 	}
-	body, err := protocol.DecodeBody[protocol.CutBody](&st.Record)
 	if err != nil {
-		return nil, err
+		return body, err
 	}
-	return turn.ParseCut(&body)
+	return protocol.DecodeBody[protocol.CutBody](&st.Record)
 }
 
 // liveBoard is the board that this node shows at one moment, and how far it has taken each log.
@@ -193,12 +192,12 @@ func (l *loop) proposeCut() bool {
 	if l.n.full() != nil {
 		return false
 	}
-	marks := turn.CutMarks(l.rep, l.roster())
-	if marks == nil {
+	body, ok := turn.ProposeCut(l.rep, l.roster())
+	if !ok {
 		l.log.Info("boards are not compared: there are too many logs", "most", protocol.CutMarksMax)
 		return false
 	}
-	l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(protocol.CutBody{Step: protocol.CutPropose, Marks: marks})})
+	l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(body)})
 	return true
 }
 

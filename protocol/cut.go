@@ -12,8 +12,12 @@ const (
 // (DESIGN 4 Retention). Whoever proposes it answers like everybody else, once it has folded them.
 type CutBody struct {
 	Step CutStep `json:"step"`
-	// Of a proposal: the last seq of each log; of a log that is not named nothing.
-	Marks map[string]uint64 `json:"marks,omitempty"` // LogID.String() → seq
+	// Of a proposal: Marks have the last seq of each log of an author's last start, and Past stands for the logs of its former
+	// ones, by a digest of how far each goes, so that a mesh may grow old. Of what neither names nothing lies below the cut.
+	// Records is how many do.
+	Marks   map[string]uint64 `json:"marks,omitempty"` // LogID.String() → seq
+	Past    map[PeerID]string `json:"past,omitempty"`  // 32 hex digits
+	Records uint64            `json:"records,omitempty"`
 	// Of an answer: where the proposal lies, and the digest of the fold there. Digests of different versions of the fold say
 	// nothing of each other.
 	Log    string `json:"log,omitempty"` // LogID.String()

@@ -35,6 +35,9 @@ func (w *World) cutsAlike() *broken {
 			marks[log] = seq
 		}
 	}
+	if b := w.cutsAreTaken(all); b != nil {
+		return b
+	}
 	want := ""
 	for _, n := range all {
 		st, err := turn.FoldAt(n.disk, board.New(w.mesh.id), marks, nil)
@@ -54,6 +57,20 @@ func (w *World) cutsAlike() *broken {
 		}
 		if st, err = turn.FoldAt(n.disk, st, whole, nil); err != nil || st.Digest() != n.p.board.Digest() {
 			return &broken{"the board goes on from a cut", fmt.Sprintf("node %d: %v", n.i, err)}
+		}
+	}
+	return nil
+}
+
+// cutsAreTaken: at rest a cut that one node proposes is held by every other.
+func (w *World) cutsAreTaken(all []*node) *broken {
+	body, ok := turn.ProposeCut(all[0].p.rep, all[0].p.roster())
+	if !ok {
+		return &broken{"a cut is proposed", "there are too many logs"}
+	}
+	for _, n := range all {
+		if _, held, err := turn.CutMarks(n.p.rep, n.p.roster(), &body); !held || err != nil {
+			return &broken{"a cut is held by all at rest", fmt.Sprintf("node %d does not hold what node %d proposes: %v", n.i, all[0].i, err)}
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -11,44 +13,85 @@ import (
 	"github.com/aster-mesh/aster/roles/member"
 )
 
-// CutMarks are how far the logs that are durable here count now, as a proposal names them; nil: there are more than one record
-// may name.
-func CutMarks(rep *replica.Replica, roster *member.Roster) map[string]uint64 {
-	out := map[string]uint64{}
-	for _, h := range rep.Ends() {
-		if seq := min(h.Seq, roster.Bound(h.Log)); seq > 0 {
-			out[h.Log.String()] = seq
+// ProposeCut names how far the logs that are durable here count now; false: there are more of last starts than one record may
+// name.
+func ProposeCut(rep *replica.Replica, roster *member.Roster) (protocol.CutBody, bool) {
+	body := protocol.CutBody{Step: protocol.CutPropose, Marks: map[string]uint64{}, Past: map[protocol.PeerID]string{}}
+	for peer, logs := range countedLogs(rep, roster) {
+		last := logs[len(logs)-1].Log.Start
+		for _, h := range logs {
+			body.Records += h.Seq
+			if h.Log.Start == last {
+				body.Marks[h.Log.String()] = h.Seq
+			}
+		}
+		if past := former(logs, last); len(past) > 0 {
+			body.Past[peer] = pastDigest(past)
 		}
 	}
-	if len(out) > protocol.CutMarksMax {
-		return nil
-	}
-	return out
+	return body, len(body.Marks) <= protocol.CutMarksMax
 }
 
-// ParseCut reads the marks of a proposal. It is an error when a log's name is none.
-func ParseCut(body *protocol.CutBody) (map[protocol.LogID]uint64, error) {
+// CutMarks says how far each log goes up to the cut of a proposal. False: not all of it is durable here, or of an author's former
+// starts more is. It is an error when a log's name is none.
+func CutMarks(rep *replica.Replica, roster *member.Roster, body *protocol.CutBody) (map[protocol.LogID]uint64, bool, error) {
 	out := make(map[protocol.LogID]uint64, len(body.Marks))
+	last := map[protocol.PeerID]protocol.Start{}
 	for text, seq := range body.Marks {
 		log, err := protocol.ParseLogID(text)
 		if err != nil {
-			return nil, fmt.Errorf("marks of a cut: %w", err)
+			return nil, false, fmt.Errorf("marks of a cut: %w", err)
+		}
+		if seq > rep.Head(log).Seq {
+			return nil, false, nil
 		}
 		if seq > 0 {
 			out[log] = seq
 		}
-	}
-	return out, nil
-}
-
-// HoldsCut says whether all records up to a cut are durable here.
-func HoldsCut(rep *replica.Replica, marks map[protocol.LogID]uint64) bool {
-	for log, seq := range marks {
-		if rep.Head(log).Seq < seq {
-			return false
+		if log.Start.Compare(last[log.Peer]) > 0 {
+			last[log.Peer] = log.Start
 		}
 	}
-	return true
+	logs := countedLogs(rep, roster)
+	for peer, digest := range body.Past {
+		past := former(logs[peer], last[peer])
+		if pastDigest(past) != digest {
+			return nil, false, nil
+		}
+		for _, h := range past {
+			out[h.Log] = h.Seq
+		}
+	}
+	return out, true, nil
+}
+
+// countedLogs are the logs that are held, as far as they count, by author; each author's by start and scope.
+func countedLogs(rep *replica.Replica, roster *member.Roster) map[protocol.PeerID][]replica.Head {
+	out := map[protocol.PeerID][]replica.Head{}
+	for _, h := range rep.Ends() {
+		if h.Seq = min(h.Seq, roster.Bound(h.Log)); h.Seq > 0 {
+			out[h.Log.Peer] = append(out[h.Log.Peer], h)
+		}
+	}
+	return out
+}
+
+// former are an author's logs of starts before one.
+func former(logs []replica.Head, last protocol.Start) []replica.Head {
+	n := 0
+	for n < len(logs) && logs[n].Log.Start.Compare(last) < 0 {
+		n++
+	}
+	return logs[:n]
+}
+
+// pastDigest stands for how far logs go.
+func pastDigest(logs []replica.Head) string {
+	h := sha256.New()
+	for _, l := range logs {
+		fmt.Fprintf(h, "%s %d\n", l.Log, l.Seq)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Pages is a store's records in the order in which they came.
