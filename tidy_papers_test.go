@@ -109,6 +109,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"roles/claim/scope.go:Parse":                  "FuzzParse",
 	"roles/claim/holder.go:NewHolder":             "FuzzNewHolder",
 	"roles/election/kept.go:decodeKept":           "FuzzDecodeKept",
+	"protocol/api/report.go:ReadReport":           "FuzzReadReport",
 	"protocol/envelope.go:dense":                  "FuzzContentIgnoresSpaceAlone",
 	"protocol/ids.go:PeerID.PublicKey":            "FuzzPeerID",
 	"protocol/trace.go:ParseTraceParent":          "FuzzTraceParent",

@@ -36,49 +36,27 @@ type report struct {
 }
 
 func reportOf(at pos, wall int64, env *protocol.Envelope) *report {
-	v := fieldsOf(env.Value)
-	r := &report{
-		moment: moment{at, wall},
-		Status: v.text("status", refBytesMax), Outcome: v.text("outcome", refBytesMax),
-		Attempt: int(v.number("attempt")), Millis: v.number("durationMs"),
-		Commit: v.text("commit", refBytesMax), Branch: v.text("branch", refBytesMax), Base: v.text("base", refBytesMax),
-		Stage: v.text("stage", refBytesMax), Tail: lastBytes(v.text("tail", protocol.ValueBytesInline), tailBytesKept),
-		Result: blobOf(env, "result"), Output: blobOf(env, "output"),
+	v, object := api.ReadReport(env.Value)
+	if v.Summary == "" && !object {
+		v.Summary = env.Text(protocol.ShortTextBytesMax)
 	}
-	for _, name := range []string{"summary", "re", "subject", "done", "note", "notice", "text"} {
-		if r.Summary == "" {
-			r.Summary = v.text(name, protocol.ShortTextBytesMax)
+	if v.Diff != nil {
+		v.Diff.Paths = v.Diff.Paths[:min(len(v.Diff.Paths), pathsMax)]
+		for i, p := range v.Diff.Paths {
+			v.Diff.Paths[i] = protocol.CutText(strings.ToValidUTF8(p, "\uFFFD"), pathBytesMax)
 		}
 	}
-	if r.Summary == "" && v == nil {
-		r.Summary = env.Text(protocol.ShortTextBytesMax)
+	ref := func(s string) string { return protocol.CutText(s, refBytesMax) }
+	return &report{
+		moment: moment{at, wall}, Status: ref(v.Status), Outcome: ref(v.Outcome), Summary: protocol.CutText(v.Summary, protocol.ShortTextBytesMax),
+		Attempt: v.Attempt, Exit: v.Exit, Millis: v.Millis, Diff: v.Diff, Commit: ref(v.Commit), Branch: ref(v.Branch), Base: ref(v.Base),
+		Stage: ref(v.Stage), Tail: lastBytes(protocol.CutText(v.Tail, protocol.ValueBytesInline), tailBytesKept), Result: blobOf(env, "result"), Output: blobOf(env, "output"),
 	}
-	if exit, ok := decode[int](v["exit"]); ok {
-		r.Exit = &exit
-	}
-	if diff, ok := decode[api.Diff](v["diff"]); ok {
-		if len(diff.Paths) > pathsMax {
-			diff.Paths = diff.Paths[:pathsMax]
-		}
-		for i, p := range diff.Paths {
-			diff.Paths[i] = protocol.CutText(strings.ToValidUTF8(p, "\uFFFD"), pathBytesMax)
-		}
-		r.Diff = &diff
-	}
-	return r
 }
 
-// final is the state that a final report ends its task in; empty for any other. An outcome makes a report final. Old
-// clients write none: their "done" is final, their "blocked" is not, since whoever is asked may unblock them.
+// final is the state that a final report ends its task in; empty for any other.
 func (r *report) final() api.TaskState {
-	switch state := api.TaskState(r.Outcome); state {
-	case api.TaskDone, api.TaskBlocked, api.TaskFailed, api.TaskInterrupted, api.TaskCancelled:
-		return state
-	}
-	if r.Status == "done" {
-		return api.TaskDone
-	}
-	return ""
+	return (&api.ReportValue{Status: r.Status, Outcome: r.Outcome}).Ended()
 }
 
 // fields is a JSON object of which some members are wanted and none is trusted to have its type.
@@ -100,11 +78,6 @@ func decode[T any](raw json.RawMessage) (T, bool) {
 func (f fields) text(name string, n int) string {
 	s, _ := decode[string](f[name])
 	return protocol.CutText(s, n)
-}
-
-func (f fields) number(name string) int64 {
-	n, _ := decode[int64](f[name])
-	return max(n, 0)
 }
 
 func lastBytes(s string, n int) string {

@@ -42,28 +42,6 @@ func (r *runner) attached(t hub.Token) hub.Input {
 	return hub.Attach{Conn: r.conn, Agent: r.agent, Client: "worker", Wakes: "its runner", Role: protocol.RoleLocal, Token: t}
 }
 
-// reportValue is the value of a WorkerReport: the contract's fields, and ours beside them.
-type reportValue struct {
-	ReMsgID protocol.MsgID `json:"re_msgId"`
-	Unit    string         `json:"unit"`
-	Status  string         `json:"status"` // in_progress, done, blocked
-	Outcome string         `json:"outcome,omitempty"`
-	Summary string         `json:"summary"`
-	Attempt int            `json:"attempt"`
-	Stage   string         `json:"stage,omitempty"`
-	Tail    string         `json:"tail,omitempty"`
-	Exit    *int           `json:"exit,omitempty"`
-	Millis  int64          `json:"durationMs,omitempty"`
-	Diff    *api.Diff      `json:"diff,omitempty"`
-	Commit  string         `json:"commit,omitempty"`
-	Branch  string         `json:"branch,omitempty"`
-	Base    string         `json:"base,omitempty"`
-	Refs    []string       `json:"refs,omitempty"`
-	Bytes   int64          `json:"outputBytes,omitempty"`
-	Tokens  int64          `json:"tokens,omitempty"`
-	Refusal string         `json:"code,omitempty"`
-}
-
 // run feeds the worker until ctx ends. The runs themselves outlive it.
 func (r *runner) run(ctx context.Context) error {
 	ended := make(chan error, 1)
@@ -128,7 +106,7 @@ func (r *runner) start(ctx context.Context, env *protocol.Envelope) {
 			code = refusal.Code
 		}
 		r.n.log.Error("task not started", "part", "worker", "msg", env.ID, "err", err)
-		value := reportValue{ReMsgID: env.ID, Unit: protocol.ShortID(env.ID), Status: "blocked", Outcome: worker.Failed, Summary: err.Error(), Attempt: 1, Refusal: code}
+		value := api.ReportValue{ReMsgID: env.ID, Unit: protocol.ShortID(env.ID), Status: "blocked", Outcome: worker.Failed, Summary: err.Error(), Attempt: 1, Refusal: code}
 		if err := r.say(ctx, env.From, env.ID, finalID(env.ID, 1), value, nil); err == nil {
 			r.processed(ctx, env)
 		}
@@ -160,7 +138,7 @@ func (r *runner) processed(ctx context.Context, env *protocol.Envelope) {
 // report turns what the worker says into a WorkerReport. A final one is settled at the worker only when it is durable
 // here; its id is made from task and attempt, so that a repeat after a crash is the same message.
 func (r *runner) report(ctx context.Context, rep worker.Report) error {
-	v := reportValue{
+	v := api.ReportValue{
 		ReMsgID: rep.Task, Unit: protocol.ShortID(rep.Task), Status: "in_progress", Summary: rep.Summary, Attempt: rep.Attempt,
 		Stage: rep.Stage, Tail: rep.Tail, Exit: rep.Exit, Millis: rep.Duration.Milliseconds(), Diff: rep.Diff,
 		Commit: rep.Commit, Branch: rep.Branch, Base: rep.Base, Bytes: rep.OutputBytes, Tokens: rep.Tokens,
@@ -250,7 +228,7 @@ func (r *runner) attach(ctx context.Context, rep worker.Report) ([]protocol.Blob
 }
 
 // say logs a report. Who delegated and is gone does not stop it: it then goes to nobody in particular, for the boards.
-func (r *runner) say(ctx context.Context, to protocol.AgentID, re, id protocol.MsgID, v reportValue, blobs []protocol.BlobRef) error {
+func (r *runner) say(ctx context.Context, to protocol.AgentID, re, id protocol.MsgID, v api.ReportValue, blobs []protocol.BlobRef) error {
 	env := protocol.Envelope{ID: id, To: to, Intent: protocol.WorkerReport, Value: protocol.EncodeBody(v), Re: re, Blobs: blobs}
 	_, err := r.n.loop.ask(ctx, func(t hub.Token) hub.Input { return r.n.loop.said(hub.Say{As: r.agent, Env: env, Token: t}) })
 	var refusal *protocol.Refusal

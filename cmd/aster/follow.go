@@ -137,22 +137,13 @@ func tierRank(t protocol.Tier) int {
 	return len(protocol.TierOrder)
 }
 
-// reportValue is what is read of a WorkerReport's value (wire 4.4, DESIGN 7).
-type reportValue struct {
-	Status  string `json:"status"`
-	Outcome string `json:"outcome"`
-	Summary string `json:"summary"`
-}
-
-// final is the outcome of a final report, or "".
-func (v reportValue) final() string {
-	switch {
-	case v.Status != "done" && v.Status != "blocked":
-		return ""
-	case v.Outcome != "":
-		return v.Outcome
+// endOf is how a report ends the wait for it: its outcome, or the word of a client that writes none. Of those a "blocked" ends
+// the wait, though not the task: whoever waits is told to decide.
+func endOf(v *api.ReportValue) string {
+	if v.Ended() == "" && v.Status == "blocked" {
+		return v.Status
 	}
-	return v.Status
+	return string(v.Ended())
 }
 
 func (f *following) report(m *api.Message) (stop bool, err error) {
@@ -160,14 +151,11 @@ func (f *following) report(m *api.Message) (stop bool, err error) {
 		return false, nil
 	}
 	f.reports[m.Envelope.ID] = true
-	var v reportValue
-	if json.Unmarshal(m.Envelope.Value, &v) != nil {
-		v.Summary = m.Text // a value of another shape, or one that is a blob
-	}
+	v, _ := api.ReadReport(m.Envelope.Value)
 	if v.Summary == "" {
-		v.Summary = m.Text
+		v.Summary = m.Text // as of a value of another shape, or one that is a blob
 	}
-	f.ended, f.summary = v.final(), clean(v.Summary)
+	f.ended, f.summary = endOf(&v), clean(v.Summary)
 	if f.a.json {
 		err = f.a.emit(followLine{
 			Event: "report", MsgID: f.sent.MsgID, Short: f.id(), At: m.At, Report: m.Envelope.ID,

@@ -191,8 +191,8 @@ func messageLine(m api.Message, alone bool) string {
 }
 
 func reportLine(m api.Message) string {
-	var v reportValue
-	if json.Unmarshal(m.Envelope.Value, &v) != nil {
+	v, object := api.ReadReport(m.Envelope.Value)
+	if !object {
 		return shorten(clean(m.Text), 100)
 	}
 	return strings.TrimRight(standText(m.Envelope.Value)+" "+shorten(clean(v.Summary), 100), " ")
@@ -200,11 +200,11 @@ func reportLine(m api.Message) string {
 
 // standText is how the work stands that a report is about: its outcome, else its status.
 func standText(value json.RawMessage) string {
-	var v reportValue
-	if json.Unmarshal(value, &v) != nil {
+	v, object := api.ReadReport(value)
+	if !object {
 		return "reported"
 	}
-	if outcome := v.final(); outcome != "" {
+	if outcome := endOf(&v); outcome != "" {
 		return clean(outcome)
 	}
 	return dash(strings.ReplaceAll(clean(v.Status), "_", " "))

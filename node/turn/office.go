@@ -262,7 +262,8 @@ func (o *Office) resigns(r *election.Resigned) {
 
 // asksForHandOver tells the main agent that it is to hand over, as a message that waits for it like any other.
 func (o *Office) asksForHandOver(a *election.Asked) {
-	main := o.roster().Term().Agent
+	core, _, _ := o.do.Cores()
+	main := core.Main() // as it is called here: after a clash of names the term's may be another agent's
 	if main == "" {
 		return
 	}
