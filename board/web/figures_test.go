@@ -31,7 +31,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	f.queue = 100_000
-	s, ts := serve(t, f)
+	s, ts := serve(t, f, func(s *Server) { s.beatEvery = 5 * time.Second }) // as a node's
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)

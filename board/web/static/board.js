@@ -38,7 +38,7 @@ const notifier = new Notifier(store);
 // Which parts draw when something changed; what shows durations draws each second too. Needs you comes before the top,
 // which counts it.
 const draws = {
-  status: ["needs", "top", "banner", "replay", "foot", "composer", "work", "stream", "mesh", "settings"],
+  status: ["needs", "top", "banner", "replay", "foot", "composer", "stream", "mesh", "settings"],
   agents: ["needs", "top", "agents", "composer", "panel", "work", "stream", "mesh"],
   tasks: ["work", "panel"],
   messages: ["stream", "panel"],
@@ -74,6 +74,7 @@ function draw(reasons) {
       if (back && !(reasons.size === 1 && reasons.has("second"))) parts[name].draw(back, back.past);
     } else if (name === "replay") parts.replay.draw(past);
     else if (name === "top") parts.top.draw(store, now, back);
+    else if (name === "stream" && !reasons.has("messages")) parts.stream.beat(store, now);
     else parts[name].draw(store, dated.has(name) ? known() : now);
   }
   parts.stream.drawLast(known());

@@ -7,10 +7,16 @@ const alone = new Set(["UserPrompt", "SelectionPrompt", "SelectionAnswer", "Sele
 
 export const isStep = (m) => steps.has(m.envelope.intent);
 
-const pairOf = (m) => {
-  const e = m.envelope;
-  return [e.from ?? "", e.to ?? "", e.room ?? "", e.source, m.node].join("\n");
-};
+const pairs = new WeakMap(); // of a thousand messages that are folded anew whenever one comes
+
+function pairOf(m) {
+  let pair = pairs.get(m);
+  if (pair === undefined) {
+    const e = m.envelope;
+    pairs.set(m, (pair = `${e.from ?? ""}\n${e.to ?? ""}\n${e.room ?? ""}\n${e.source}\n${m.node}`));
+  }
+  return pair;
+}
 
 // rowsOf: one of { kind: "message", m }, { kind: "steps", list }, { kind: "burst", list }, { kind: "repeat", list }, each with key, head, and m: its
 // first message. opened holds the keys of folds that somebody opened.

@@ -111,7 +111,14 @@ class Stream extends HTMLElement {
     if (!this.vlist.atEnd || this.held()) this.unseen++;
   }
 
+  // beat is what a node's beat changes here, which is little: rows that nobody touched are not looked through for it.
+  beat(store, now) {
+    if (store !== this.store || store.alone !== this.alone) this.draw(store, now);
+    else this.search.draw(store, now);
+  }
+
   draw(store, now) {
+    this.alone = store.alone;
     this.store = store;
     this.now = now;
     const w = (this.window = store.window);

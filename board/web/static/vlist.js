@@ -1,7 +1,8 @@
 // A list of which only what can be seen is in the document. Rows have heights of their own, measured once they are
 // drawn. What somebody looks at stays where it is whatever comes before or after it.
 
-const beyond = 400; // px drawn outside the window, so that a wheel step shows no gap
+const beyond = 600; // px drawn outside the window, so that a wheel step shows no gap
+const spare = 240; // px of it that are left when more is drawn: most steps draw nothing
 
 export class VList {
   // how: key(item), make(item), update(row, item), estimate: px of a row never seen.
@@ -87,12 +88,21 @@ export class VList {
   draw(all = true) {
     if (this.scroller.clientHeight === 0) return; // not shown: drawn when it gets a size
     const stick = this.stick();
+    if (!all && !stick && this.covers()) return;
     const whole = !this.how.sticks && this.scroller.scrollTop <= this.list.offsetTop; // its first row may be seen: what is new pushes down
     const anchor = stick || whole ? null : this.anchor();
     if (anchor) this.follow(anchor);
     for (let pass = 0; pass < 3; pass++) { // heights that were guessed may show other rows
       if (!this.place(anchor, stick, all && pass === 0)) break;
     }
+  }
+
+  // covers says whether what is drawn reaches far enough beyond the window, both ways.
+  covers() {
+    const d = this.drawn;
+    if (d?.items !== this.items) return false;
+    const top = this.scroller.scrollTop - this.list.offsetTop;
+    return (d.first === 0 || top - spare >= d.top) && (d.last === d.items.length || top + this.scroller.clientHeight + spare <= d.bottom);
   }
 
   // follow goes where the anchor is now, as far as heights are known: what came before it may have pushed it out of what
@@ -147,6 +157,7 @@ export class VList {
         changed = true;
       }
     }
+    this.drawn = { items: this.items, first, last, top: before, bottom: wanted.reduce((at, item) => at + this.height(item), before) };
     if (stick) this.scroller.scrollTop = this.scroller.scrollHeight;
     else if (anchor) {
       const row = this.rows.get(anchor.key);
