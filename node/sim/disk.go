@@ -41,7 +41,7 @@ var errPower = errors.New("the power is gone")
 // real store promises no more and no less. Make one with NewDisk.
 type Disk struct {
 	logs    map[protocol.LogID]*shelf
-	order   shelf // by position, which begins at 1
+	order   *shelf // by position, which begins at 1
 	firsts  map[protocol.Digest]*diskRecord
 	byID    map[protocol.MsgID][]*diskRecord
 	inbox   map[protocol.AgentID][]*inboxRow // by folded id, in order of position
@@ -91,7 +91,7 @@ type fold struct {
 // NewDisk is an empty store.
 func NewDisk() *Disk {
 	return &Disk{
-		logs: map[protocol.LogID]*shelf{}, firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
+		logs: map[protocol.LogID]*shelf{}, order: newShelf(), firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
 		inbox: map[protocol.AgentID][]*inboxRow{}, tiers: map[placeKey][]journal.TierPut{}, values: map[string][]byte{}, folds: map[string]fold{}, pending: map[protocol.LogID]int{},
 	}
 }
@@ -206,7 +206,7 @@ func (d *Disk) putRecord(e *journal.Entry) {
 	r := &diskRecord{Stored: journal.Stored{Pos: uint64(d.order.len()) + 1, Record: e.Record, Hash: e.Hash}}
 	log := e.Record.Log
 	if d.logs[log] == nil {
-		d.logs[log] = &shelf{}
+		d.logs[log] = newShelf()
 	}
 	d.order.push(r)
 	d.logs[log].push(r)
@@ -368,7 +368,7 @@ func (d *Disk) Copy() *Disk {
 	for log, rs := range d.logs {
 		c.logs[log] = rs.copy()
 	}
-	c.order = *d.order.copy()
+	c.order = d.order.copy()
 	maps.Copy(c.firsts, d.firsts)
 	for id, rs := range d.byID {
 		c.byID[id] = slices.Clone(rs)

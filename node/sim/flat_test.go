@@ -99,11 +99,16 @@ func (w *World) chatter() {
 
 // forgetful has the disks drop what is over, now and then.
 func (w *World) forgetful() {
-	clear(w.proven)
-	for _, n := range w.nodes {
-		n.disk.forget(n.disk.Position() - min(n.disk.Position(), 3000))
+	marks := make([]forgotten, len(w.nodes))
+	var forget func()
+	forget = func() {
+		clear(w.proven)
+		for i, n := range w.nodes {
+			marks[i].forget(n.disk, int(n.disk.Position())-3000)
+		}
+		w.after(5*time.Second, forget)
 	}
-	w.after(5*time.Second, w.forgetful)
+	forget()
 }
 
 // look is what the process has at one moment; of several, their mean.
@@ -138,24 +143,36 @@ func mean(looks []look) (l look) {
 	return l
 }
 
+// forgotten is how far a disk has forgotten, and what it had to keep below that.
+type forgotten struct {
+	upTo int
+	kept []int
+}
+
 // forget drops what lies at or before a position, but for mail that is unread and the heads of logs: to a core it is as if
 // it were there, as long as nobody asks for it.
-func (d *Disk) forget(upTo uint64) {
+func (m *forgotten) forget(d *Disk, upTo int) {
 	unread := map[*diskRecord]bool{}
 	for key, rows := range d.inbox {
-		rows = slices.DeleteFunc(rows, func(row *inboxRow) bool { return row.state != open && row.rec.Pos <= upTo })
+		rows = slices.DeleteFunc(rows, func(row *inboxRow) bool { return row.state != open && int(row.rec.Pos) <= upTo })
 		for _, row := range rows {
 			unread[row.rec] = true
 		}
 		d.inbox[key] = rows
 	}
-	for pos := d.order.gone*pageSize + 1; pos <= int(upTo); pos++ {
-		r := d.order.at(pos - 1)
-		if r == nil || unread[r] || r.Record.Seq == uint64(d.logs[r.Record.Log].len()) {
+	look := m.kept
+	for ; m.upTo < upTo; m.upTo++ {
+		look = append(look, m.upTo)
+	}
+	m.kept = nil
+	for _, i := range look {
+		r := d.order.at(i)
+		log, seq := r.Record.Log, r.Record.Seq
+		if unread[r] || seq == uint64(d.logs[log].len()) {
+			m.kept = append(m.kept, i)
 			continue
 		}
-		log, seq := r.Record.Log, r.Record.Seq
-		d.order.drop(pos - 1)
+		d.order.drop(i)
 		d.logs[log].drop(int(seq - 1))
 		delete(d.tiers, placeKey{log, seq})
 		if r.env != nil {

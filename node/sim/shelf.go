@@ -1,16 +1,17 @@
 package sim
 
 // shelf is what a Disk keeps in an order, by number from 0: in pages, so that a long run can let go of what is over
-// together with its place. The zero value, and nil, are empty.
+// together with its place. Nil is empty; make one with newShelf.
 type shelf struct {
-	pages []*page // from that of number gone on
-	gone  int
+	pages map[int]*page // by number; absent: nothing of it is left
 	size  int
 }
 
 const pageSize = 64
 
 type page [pageSize]*diskRecord
+
+func newShelf() *shelf { return &shelf{pages: map[int]*page{}} }
 
 func (s *shelf) len() int {
 	if s == nil {
@@ -21,8 +22,8 @@ func (s *shelf) len() int {
 
 // at is nil for what was dropped.
 func (s *shelf) at(i int) *diskRecord {
-	if n := i/pageSize - s.gone; n >= 0 && s.pages[n] != nil {
-		return s.pages[n][i%pageSize]
+	if p := s.pages[i/pageSize]; p != nil {
+		return p[i%pageSize]
 	}
 	return nil
 }
@@ -30,35 +31,32 @@ func (s *shelf) at(i int) *diskRecord {
 func (s *shelf) last() *diskRecord { return s.at(s.size - 1) }
 
 func (s *shelf) push(r *diskRecord) {
-	if s.size%pageSize == 0 {
-		s.pages = append(s.pages, new(page))
+	p := s.pages[s.size/pageSize]
+	if p == nil {
+		p = new(page)
+		s.pages[s.size/pageSize] = p
 	}
-	s.pages[s.size/pageSize-s.gone][s.size%pageSize] = r
+	p[s.size%pageSize] = r
 	s.size++
 }
 
 func (s *shelf) pop() {
 	s.size--
-	n := s.size/pageSize - s.gone
-	if s.pages[n][s.size%pageSize] = nil; s.size%pageSize == 0 {
-		s.pages = s.pages[:n]
+	if s.size%pageSize == 0 {
+		delete(s.pages, s.size/pageSize)
+	} else if p := s.pages[s.size/pageSize]; p != nil {
+		p[s.size%pageSize] = nil
 	}
 }
 
 // drop lets go of one, and of its page once that is full and holds nothing more.
 func (s *shelf) drop(i int) {
-	n := i/pageSize - s.gone
-	if n < 0 || s.pages[n] == nil {
+	p := s.pages[i/pageSize]
+	if p == nil {
 		return
 	}
-	p := s.pages[n]
-	if p[i%pageSize] = nil; *p != (page{}) || (i/pageSize+1)*pageSize > s.size {
-		return
-	}
-	s.pages[n] = nil
-	for len(s.pages) > 0 && s.pages[0] == nil {
-		s.pages = s.pages[1:]
-		s.gone++
+	if p[i%pageSize] = nil; *p == (page{}) && (i/pageSize+1)*pageSize <= s.size {
+		delete(s.pages, i/pageSize)
 	}
 }
 
@@ -74,12 +72,10 @@ func (s *shelf) from(i int) func(func(*diskRecord) bool) {
 }
 
 func (s *shelf) copy() *shelf {
-	c := &shelf{pages: make([]*page, len(s.pages)), gone: s.gone, size: s.size}
+	c := &shelf{pages: make(map[int]*page, len(s.pages)), size: s.size}
 	for i, p := range s.pages {
-		if p != nil {
-			own := *p
-			c.pages[i] = &own
-		}
+		own := *p
+		c.pages[i] = &own
 	}
 	return c
 }
