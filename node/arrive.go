@@ -13,6 +13,9 @@ import (
 // onRecords checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
 // fetched first, since a node has a record only with its blobs (DESIGN 10).
 func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
+	if f.Log.Peer == from && len(f.Records) >= longRecords {
+		n.debts.pause(n.ctx, from)
+	}
 	recs := f.ToRecords()
 	if _, err := protocol.VerifyCommits(recs, f.Prev); err != nil {
 		return err
@@ -37,9 +40,7 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 	if author := f.Log.Peer; !n.affords(author, weigh(recs, envs)) {
 		return n.loop.post(n.ctx, func() { n.loop.overQuota(author) })
 	}
-	take := func() error {
-		return n.lanes.lane(from).post(n.ctx, n.loop, func() { n.loop.arrived(from, recs, envs) })
-	}
+	take := func() error { return n.takeRecords(from, recs, envs) }
 	return n.blobs.before(from, blobs, take)
 }
 
@@ -89,6 +90,9 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	l.foreign = append(l.foreign, entries...)
 	l.regained = append(l.regained, turn.Regained(l.n.home.peer, entries)...)
 	l.from[recs[0].Log] = from
+	if recs[0].Log.Peer == from && len(entries) >= longRecords {
+		l.wrote[from] += len(entries)
+	}
 }
 
 // mayWrite keeps an outside member to its own scope, and strangers' logs out unless an inside member passes them on,

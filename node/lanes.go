@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -42,20 +43,26 @@ func (ln lane) post(ctx context.Context, l *loop, job func()) error {
 
 // lanes are those of peers. The zero value is ready. Safe for concurrent use.
 type lanes struct {
-	mu sync.Mutex
-	of map[protocol.PeerID]lane
+	mu    sync.Mutex
+	of    map[protocol.PeerID]lane
+	longs map[protocol.PeerID]lane
 }
 
-func (s *lanes) lane(p protocol.PeerID) lane {
+func (s *lanes) lane(p protocol.PeerID) lane { return s.in(&s.of, p, peerLane) }
+
+// long is for ranges of many records, one at a time.
+func (s *lanes) long(p protocol.PeerID) lane { return s.in(&s.longs, p, 1) }
+
+func (s *lanes) in(all *map[protocol.PeerID]lane, p protocol.PeerID, places int) lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[protocol.PeerID]lane{}
+	if *all == nil {
+		*all = map[protocol.PeerID]lane{}
 	}
-	ln := s.of[p]
+	ln := (*all)[p]
 	if ln == nil {
-		ln = make(lane, peerLane)
-		s.of[p] = ln
+		ln = make(lane, places)
+		(*all)[p] = ln
 	}
 	return ln
 }
@@ -63,6 +70,7 @@ func (s *lanes) lane(p protocol.PeerID) lane {
 // postSized is post for a message of so many bytes. One goroutine of a socket, its read loop, takes several places: two would
 // wait for each other.
 func (s *socket) postSized(bytes int, job func()) {
+	s.n.debts.clientSpoke(time.Now())
 	more := min(bytes/laneBytes, clientLane-1)
 	for taken := range more {
 		select {

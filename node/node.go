@@ -65,6 +65,7 @@ type Node struct {
 	knocks      knocks
 	warnings    warnings
 	lanes       lanes
+	debts       debts
 	revokedBy   atomic.Pointer[string] // a member that refuses this node as revoked; nil: none is known
 	health      health
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet

@@ -95,6 +95,7 @@ type Mesh struct {
 	began time.Time // monotonic base of all instants in links
 	host  *host
 	gate  *gate
+	opens opens
 	ctx   context.Context // ends at Close
 	stop  context.CancelFunc
 	wg    sync.WaitGroup // link and handler goroutines; entered by enter only

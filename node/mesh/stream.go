@@ -140,6 +140,9 @@ func (m *Mesh) serve(s network.Stream) {
 		refuseStream(s, ErrNotMember)
 		return
 	}
+	if standing.Member() && !m.opens.wait(m.ctx, from) {
+		return
+	}
 	_ = s.SetDeadline(time.Now().Add(negotiateTime))
 	id, err := negotiate(s)
 	if err != nil {

@@ -15,15 +15,16 @@ type Bench struct {
 	For     time.Duration // of each measured case, about
 	Records int           // in the home of start's second case
 	env     []string      // of the processes, beside ours
+	nice    bool          // they run when nobody else wants the processor
 	// Say is told what begins; nil: nobody watches.
 	Say func(string)
 }
 
 // Names are what Run takes, in the order of "all".
-var Names = []string{"start", "relay", "fanout", "journal", "idle"}
+var Names = []string{"start", "relay", "fanout", "journal", "idle", "hostile"}
 
 var parts = map[string]func(*Bench, context.Context) ([]Row, error){
-	"start": (*Bench).start, "relay": (*Bench).relay, "fanout": (*Bench).fanout, "journal": (*Bench).journal, "idle": (*Bench).idle,
+	"start": (*Bench).start, "relay": (*Bench).relay, "fanout": (*Bench).fanout, "journal": (*Bench).journal, "idle": (*Bench).idle, "hostile": (*Bench).hostile,
 }
 
 // Run measures one of Names and returns its rows; those measured before an error are returned with it.

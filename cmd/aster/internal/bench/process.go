@@ -35,6 +35,9 @@ const stopWait = 20 * time.Second
 // spawn runs this program and returns its first line of output.
 func (b *Bench) spawn(ctx context.Context, stdin string, args ...string) (*process, []byte, error) {
 	p := &process{cmd: exec.Command(b.Self, args...), said: &strings.Builder{}}
+	if nice, err := exec.LookPath("nice"); b.nice && err == nil {
+		p.cmd = exec.Command(nice, append([]string{"-n", "19", b.Self}, args...)...)
+	}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "ASTER_") {
 			p.cmd.Env = append(p.cmd.Env, kv)

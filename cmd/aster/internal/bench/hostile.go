@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// hostileBench is a mesh of two honest nodes with two honest pairs, and a third member that is hostile.
+type hostileBench struct {
+	*Bench
+	mesh  []*node
+	pairs [2]*way // at the node that is attacked; from there to the other
+	bare  target  // where a client's attack goes without the node
+	evil  target
+}
+
+const (
+	hostileRounds = 2
+	warmUp        = 300 * time.Millisecond
+	hostilePace   = 5 * time.Millisecond // of messages, the pairs in turn
+	// hostileTimes is how much slower the slowest hundredth of others' messages may be beside an attack.
+	hostileTimes = 2
+)
+
+// hostile measures what members and clients that break the rules cost others. The attacker runs at the lowest priority, as if its
+// processor were its own; the control is the same attacker with another target, so that what it takes from the machine is in both.
+func (b *Bench) hostile(ctx context.Context) (rows []Row, err error) {
+	h := &hostileBench{Bench: &Bench{Self: b.Self, Dir: b.Dir, For: b.For, Say: b.Say, env: append(b.env, normalLimits()...)}}
+	var ends []func() error
+	defer func() {
+		for i := len(ends) - 1; i >= 0; i-- {
+			err = errors.Join(err, ends[i]())
+		}
+	}()
+	h.say("hostile: starting two honest nodes and one that is not")
+	if h.mesh, err = h.startMesh(ctx, "honest", 2); err != nil {
+		return nil, err
+	}
+	ends = append(ends, func() error { return stopAll(h.mesh) })
+	if err := h.join(ctx); err != nil {
+		return nil, err
+	}
+	hub, err := h.low().startBare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, hub.end)
+	h.bare.URL = hub.addr.URL
+	two := &relayBench{Bench: h.Bench, mesh: h.mesh}
+	if h.pairs[0], err = openWay(ctx, h.mesh[0].url(), h.mesh[0].url(), "near"); err != nil {
+		return nil, err
+	}
+	ends = append(ends, h.pairs[0].close)
+	if err := two.openTwo(ctx); err != nil {
+		return nil, err
+	}
+	h.pairs[1] = two.two
+	ends = append(ends, h.pairs[1].close)
+	for _, kind := range attackNames {
+		more, err := h.attacked(ctx, kind)
+		rows = append(rows, more...)
+		if err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+// normalLimits are how fast a sender may be where nobody measures.
+func normalLimits() (env []string) {
+	for name, n := range map[string]int{
+		"SENDER_PER_SECOND": protocol.SenderPerSecond, "SENDER_BURST": protocol.SenderBurst, "PAIR_PER_SECOND": protocol.PairPerSecond, "PAIR_BURST": protocol.PairBurst,
+	} {
+		env = append(env, fmt.Sprintf("ASTER_LIMITS_%s=%d", name, n))
+	}
+	return env
+}
+
+// join makes the hostile member, whose home and key its attacks use.
+func (h *hostileBench) join(ctx context.Context) error {
+	in, err := h.mesh[0].client.Invite(ctx, api.InviteRequest{Role: protocol.RoleLocal, TTLMillis: time.Hour.Milliseconds()})
+	if err != nil {
+		return fmt.Errorf("invite: %w", err)
+	}
+	n, err := h.startNode(ctx, "hostile", in.Token)
+	if err != nil {
+		return err
+	}
+	s, err := n.client.Status(ctx)
+	if err := errors.Join(err, n.stop()); err != nil {
+		return err
+	}
+	h.evil = target{Home: n.home, Mesh: s.MeshID, Peer: h.mesh[0].ready.Peer, Addrs: h.mesh[0].ready.Mesh, URL: h.mesh[0].url()}
+	h.bare = h.evil
+	h.bare.Sink = true
+	return nil
+}
+
+// low has what it starts run when nobody else wants the processor.
+func (h *hostileBench) low() *Bench {
+	b := *h.Bench
+	b.nice = true
+	return &b
+}
+
+// attacked measures one attack: calm, the control and the attack take turns.
+func (h *hostileBench) attacked(ctx context.Context, kind string) ([]Row, error) {
+	h.say("hostile: %s", kind)
+	var calm, control, attack [2]samples
+	for range hostileRounds {
+		for _, turn := range []struct {
+			at *target
+			d  time.Duration
+			to *[2]samples
+		}{{nil, h.For / 5, &calm}, {&h.bare, h.For / 2, &control}, {&h.evil, h.For / 2, &attack}} {
+			if err := h.turn(ctx, kind, turn.at, turn.d, turn.to); err != nil {
+				return nil, fmt.Errorf("%s: %w", kind, err)
+			}
+		}
+	}
+	var rows []Row
+	for i, where := range []string{"others at that node", "others from there to another"} {
+		base := control[i].p99()
+		rows = append(rows, Row{Bench: "hostile", Case: kind + ", p99 of " + where, Value: attack[i].p99(), Unit: "ms",
+			Raw: []Raw{{"control p99", base, "ms"}, {"calm p99", calm[i].p99(), "ms"}, {"p50", attack[i].p50(), "ms"}, {"control p50", control[i].p50(), "ms"}},
+			Bar: hostileTimes * base, Rule: "2 x control"}.judge())
+	}
+	return rows, nil
+}
+
+// turn measures the pairs for a while, beside an attacker if there is a target.
+func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time.Duration, to *[2]samples) (err error) {
+	if at != nil {
+		t := *at
+		t.Kind = kind
+		raw, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		t.Sink = t.Sink && strings.HasPrefix(kind, "member")
+		p, _, err := h.low().spawn(ctx, string(raw), "bench", "attack")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.end()) }()
+	}
+	time.Sleep(warmUp)
+	for begin, i := time.Now(), 0; time.Since(begin) < d; i++ {
+		time.Sleep(time.Until(begin.Add(time.Duration(i) * hostilePace)))
+		took, err := h.pairs[i%2].once()
+		if err != nil {
+			return err
+		}
+		to[i%2] = append(to[i%2], took)
+		if time.Since(begin) > time.Duration(i+1)*hostilePace {
+			begin = begin.Add(time.Since(begin) - time.Duration(i+1)*hostilePace) // what was late is not made up for
+		}
+	}
+	return nil
+}
