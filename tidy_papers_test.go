@@ -145,6 +145,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",
 	"node/mesh/hello.go:decodeHello":              "FuzzHello",
 	"board/checkpoint.go:decodeImage":             "FuzzDecodeImage",
+	"spec/check/frame.go:readMessage":             "FuzzReadMessage",
 	"spec/check/msgpack.go:unpacked":              "FuzzUnpacked",
 	"protocol/depth.go:Depth":                     "FuzzDepth",
 	"protocol/number.go:WildNumber":               "FuzzNumbers",

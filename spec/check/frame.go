@@ -76,8 +76,10 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	if n > hubFrameMax || f.op >= opClose && (n > 125 || !f.fin) {
 		return f, fmt.Errorf("%w: a frame of %d bytes", errFraming, n)
 	}
-	f.payload = make([]byte, n)
-	_, err := io.ReadFull(r, f.payload)
+	var err error // a length is no reason to make room for what may never come
+	if f.payload, err = io.ReadAll(io.LimitReader(r, int64(n))); err == nil && uint64(len(f.payload)) < n {
+		err = io.ErrUnexpectedEOF
+	}
 	return f, err
 }
 

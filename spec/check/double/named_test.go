@@ -73,7 +73,7 @@ var faults = map[string][]string{
 	"B18":  {"KEY-16"},
 	"B19":  {"SND-3"},
 	"B22":  {"DLV-5"},
-	"B24":  {"RTE-5", "RTE-6", "DLV-2", "DLV-10"}, // what went to main does not wait
+	"B24":  {"RTE-5", "RTE-6", "DLV-2", "DLV-10", "DLV-15", "DLV-17"}, // what went to main does not wait
 	"B32":  {"KEY-15"},
 	"B38":  {"KEY-8"},
 	"B50":  {"ATT-3"},
@@ -89,7 +89,7 @@ var faults = map[string][]string{
 	"KB11": {"KEY-2"},
 	"KB12": {"KEY-14"},
 	"KC6":  {"DLV-3"},
-	"KC7":  {"DLV-2", "ROM-3"},
+	"KC7":  {"DLV-2", "DLV-15", "DLV-17", "ROM-3"}, // all of them look at who comes back
 	"KC13": {"ROM-3"},
 	"KC14": {"ROM-5"},
 	"KC18": {"SEL-2"},

@@ -94,10 +94,12 @@ func (c *conn) roomVerb(f *asterism.Frame) {
 		return
 	}
 	if f.Intent() == "RoomCreate" {
-		r := &room{id: protocol.RoomID(fmt.Sprint("r-", h.id())), topic: v.Topic, in: v.Participants, limits: v.Budgets}
-		if h.fault != "KD8" {
-			r.limits = budgets{clamped(v.Budgets.Consecutive, 2, 10), clamped(v.Budgets.Rate, 10, 60), clamped(v.Budgets.Hops, 6, 32)}
+		most := budgets{10, 60, 32}
+		if h.fault == "KD8" {
+			most = budgets{1e9, 1e9, 1e9}
 		}
+		r := &room{id: protocol.RoomID(fmt.Sprint("r-", h.id())), topic: v.Topic, in: v.Participants}
+		r.limits = budgets{clamped(v.Budgets.Consecutive, 2, most.Consecutive), clamped(v.Budgets.Rate, 10, most.Rate), clamped(v.Budgets.Hops, 6, most.Hops)}
 		if by != "" && !r.has(by) {
 			r.in = append(r.in, by)
 		}

@@ -128,7 +128,9 @@ func (c *conn) say(env protocol.Envelope) {
 		return
 	}
 	if h.fault == "B24" && to != nil && to.conn == nil {
-		to = h.agent(h.main)
+		if to = h.agent(h.main); to != nil && to.conn == nil {
+			to = nil // it waits nowhere
+		}
 	}
 	if protocol.Lookup(env.Intent).Class == protocol.ClassDeclaration {
 		h.noise++
