@@ -96,7 +96,9 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	held := false
 	if err := n.loop.call(ctx, func() {
 		marks, held, bad = turn.CutMarks(n.loop.rep, n.loop.roster(), &body)
-		live = n.loop.liveBoard()
+		if held {
+			live = n.loop.liveBoard()
+		}
 	}); err != nil || bad != nil || !held {
 		return cmp.Or(err, bad) // what is missing is on its way
 	}
