@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 const (
 	reasonNotJoined = "not-joined"   // its sender has no seat there
 	reasonNoAgent   = "not-an-agent" // nobody is called so there: a board's people are written to at their board
+
+	reasonNotCarried = "attachment-not-carried" // the board keeps no attachments, and they are too large to stand in a message
 )
 
 // farPage is how many messages are read from the store at once.
@@ -36,7 +39,7 @@ func (v *visit) sendTo(ctx context.Context, here, there protocol.AgentID) bool {
 			case there == foreign.Person:
 				n.refuseAbroad(here, ref, reasonNoAgent)
 			case protocol.FoldAgentID(env.From) == protocol.FoldAgentID(v.s.agent):
-				if !v.sendOne(ctx, &env, there) {
+				if !v.sendOne(ctx, &env, ref, here, there) {
 					return false
 				}
 			case env.From == "" || v.s.b.seatOf(env.From) == nil:
@@ -55,10 +58,23 @@ func (n *Node) refuseAbroad(agent protocol.AgentID, ref hub.Ref, why string) {
 	_ = l.post(n.ctx, func() { l.core.Step(l.now, hub.Abroad{Agent: agent, Ref: ref, Tier: protocol.Refused, Reason: why}) })
 }
 
-func (v *visit) sendOne(ctx context.Context, env *protocol.Envelope, there protocol.AgentID) bool {
-	if err := v.s.b.n.fill(env); err != nil {
-		v.s.b.n.log.Error("value not readable", "part", "board", "msg", env.ID, "err", err)
-		return true // it stays, and is looked at on the next connection
+func (v *visit) sendOne(ctx context.Context, env *protocol.Envelope, ref hub.Ref, here, there protocol.AgentID) bool {
+	err := v.s.b.n.fill(env)
+	if err == nil {
+		err = v.carry(ctx, env)
+	}
+	var no *protocol.Refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &no) && no.Code != protocol.CodeRate && no.Code != protocol.CodeDiskFull && no.Code != asterism.CodeAttachmentQuota:
+		v.s.b.n.refuseAbroad(here, ref, no.Code)
+		return true
+	case errors.Is(err, errBoardLeft):
+		return false
+	default:
+		v.s.b.n.log.Warn("message not brought to a board yet", "part", "board", "board", v.s.b.name(), "msg", env.ID, "err", err)
+		v.secondLook(protocol.RedeliverEvery)
+		return true // it stays, and is looked at again
 	}
 	for v.conn.Waiting() > queueBytesMax {
 		t := time.NewTimer(20 * time.Millisecond)

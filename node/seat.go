@@ -152,7 +152,7 @@ func (s *seat) once(ctx context.Context) foreign.End {
 	}
 	conn.Authenticated()
 	name := string(s.agent)
-	v := &visit{s: s, conn: conn, sent: map[protocol.AgentID]uint64{}, session: foreign.New(foreign.Options{
+	v := &visit{s: s, conn: conn, ctx: ctx, sent: map[protocol.AgentID]uint64{}, session: foreign.New(foreign.Options{
 		Agent: s.as, Name: name, Client: n.joinMark(), Greeted: s.greeted,
 	})}
 	conn.Send(v.session.Hello(time.Now(), string(newID())))
@@ -172,6 +172,7 @@ func (s *seat) once(ctx context.Context) foreign.End {
 	s.visit = nil
 	s.mu.Unlock()
 	<-sending
+	v.work.Wait()
 	_ = n.loop.post(context.WithoutCancel(ctx), func() { n.loop.leftBoard(s.b) })
 	return v.end(err)
 }

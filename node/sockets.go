@@ -372,7 +372,7 @@ func (l *loop) say(s *socket, o asterism.Outcome, history asterism.History) {
 	for _, say := range o.Say {
 		switch say.Kind {
 		case asterism.SayHello:
-			s.conn.Send(l.enc.ServerHello(l.now, s.name))
+			s.conn.Send(l.enc.ServerHello(l.now, s.name, asterism.CapArtifacts))
 		case asterism.SayRoster:
 			if s.outside {
 				l.outsideRoster(s, l.core.Listed(l.now))

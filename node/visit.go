@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type visit struct {
 	s    *seat
 	conn *link.Conn
+	ctx  context.Context // of the seat
 
 	// Owned by the read loop.
 	session  *foreign.Session
@@ -27,6 +29,15 @@ type visit struct {
 	sent map[protocol.AgentID]uint64 // up to which position each inbox was looked at, by folded id
 
 	waits atomic.Bool // a second look at all inboxes is due
+	keeps atomic.Bool // the hub keeps attachments
+
+	work sync.WaitGroup // what runs beside the read loop; waited for when the connection has ended
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	asked  map[string]chan<- foreign.Answer // questions about attachments, by their id
+	behind []waiting                        // messages whose turn has not come, while taking
+	taking bool
 }
 
 // say sends a frame; a connection that is ending takes none, and what mattered is sent again on the next.
@@ -46,6 +57,7 @@ func (v *visit) message(data []byte, _ bool) {
 			if v.accepted.IsZero() {
 				v.accepted = time.Now()
 			}
+			v.keeps.Store(v.session.Keeps())
 			v.s.joined(v, e.As, e.Role)
 			v.owed()
 			v.secondLook(0) // what was sent before and not settled is sent again, under the same id
@@ -56,7 +68,9 @@ func (v *visit) message(data []byte, _ bool) {
 		case foreign.Greet:
 			v.greet(e.To)
 		case foreign.Message:
-			v.take(&e)
+			v.receive(v.ctx, e)
+		case foreign.Answer:
+			v.answered(e)
 		case foreign.Passed:
 			v.say(foreign.Acknowledge(e.Ack, e.From, false, time.Now(), string(newID())))
 		case foreign.Settled:
@@ -77,7 +91,7 @@ func (v *visit) greet(main protocol.AgentID) {
 // take brings a message of the board into our agent's inbox. It is acknowledged once it is durable there; a repeat is
 // acknowledged again. What may not enter is answered, so that nobody waits for it; what finds no room is left with the
 // board, which gives it again.
-func (v *visit) take(m *foreign.Message) {
+func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 	s, n := v.s, v.s.b.n
 	from, ok := s.b.here(m.From)
 	if foreign.Guest(m.From) {
@@ -93,6 +107,7 @@ func (v *visit) take(m *foreign.Message) {
 		f.ChannelID, f.RoomID = "room:"+protocol.CutText(f.RoomID, 200), ""
 	}
 	env, no := f.Envelope(asterism.Sender{ID: from, Source: protocol.SourceAgent}, newID())
+	env.Blobs = files
 	if no == nil && n.full() != nil {
 		return
 	}

@@ -89,6 +89,7 @@ type Session struct {
 	o        Options
 	as       protocol.AgentID // as called there
 	accepted bool
+	keeps    bool // the hub keeps attachments
 	greeted  protocol.AgentID
 	speakers map[protocol.AgentID]*speaker
 
@@ -121,6 +122,10 @@ func (s *Session) Frame(f *asterism.Frame) []Event {
 	if f.Stream() {
 		return s.stream(f)
 	}
+	if f.Type == "SERVER_HELLO" {
+		s.keeps = f.Can(asterism.CapArtifacts)
+		return nil
+	}
 	switch f.Intent() {
 	case "ConnectionInfo":
 		return s.info(f)
@@ -142,6 +147,8 @@ func (s *Session) Frame(f *asterism.Frame) []Event {
 		return unreachable(f)
 	case "ServerNotice":
 		return notice(f)
+	case asterism.ArtifactState, asterism.ArtifactPiece:
+		return answer(f)
 	}
 	return s.said(f)
 }
@@ -282,11 +289,15 @@ func unreachable(f *asterism.Frame) []Event {
 // notice reads the error frame; what else is noticed there is not said to us.
 func notice(f *asterism.Frame) []Event {
 	v := read[struct {
-		Kind, Code, Text string
-		MsgID            protocol.MsgID
+		Kind, Code, Text, Hint string
+		MsgID                  protocol.MsgID
 	}](f.Value)
 	if f.Source != string(protocol.SourceServer) || v.Kind != "refused" || v.MsgID == "" {
 		return nil
+	}
+	if strings.HasPrefix(string(v.MsgID), AskPrefix) {
+		no := &protocol.Refusal{Code: protocol.CutText(v.Code, 64), Reason: protocol.CutText(v.Text, 200), Hint: protocol.CutText(v.Hint, 200)}
+		return []Event{Answer{To: string(v.MsgID), Refused: no}}
 	}
 	switch v.Code {
 	case protocol.CodeRate, protocol.CodeInboxFull, protocol.CodeDiskFull:

@@ -75,7 +75,9 @@ type Frame struct {
 const (
 	CapTiers    = "aster.tiers"
 	CapAckLayer = "ack-layer"
-	capMCPProxy = "mcp-proxy"
+	// CapArtifacts stands in SERVER_HELLO: the hub keeps attachments (artifact.go).
+	CapArtifacts = "aster.artifacts"
+	capMCPProxy  = "mcp-proxy"
 )
 
 // Can says whether a HELLO lists a capability.

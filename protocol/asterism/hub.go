@@ -57,11 +57,15 @@ func (e *Encoder) valued(at time.Time, name protocol.Intent, to protocol.AgentID
 	return e.Custom(at, Custom{Name: name, To: to, Value: protocol.EncodeBody(value)})
 }
 
-// ServerHello is the first frame on a connection that is not refused by its key alone. session names the connection.
-func (e *Encoder) ServerHello(at time.Time, session string) []byte {
+// ServerHello is the first frame on a connection that is not refused by its key alone. session names the connection; can is what
+// the hub does beyond the contract.
+func (e *Encoder) ServerHello(at time.Time, session string, can ...string) []byte {
 	b := appendText(e.open(at, "SERVER_HELLO"), "sessionId", session)
 	b = appendText(b, "protocolVersion", ProtocolVersion)
 	b = appendText(b, "serverTime", at.UTC().Format("2006-01-02T15:04:05.000Z"))
+	if len(can) > 0 {
+		b = append(append(append(b, `"capabilities":`...), protocol.EncodeBody(can)...), ',')
+	}
 	return append(dropComma(b), '}')
 }
 

@@ -28,7 +28,7 @@ func TestHubFramesLookLikeTheContracts(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{e.ServerHello(at, "9f8e"), `{"type":"SERVER_HELLO",#,"source":"server","sessionId":"9f8e","protocolVersion":"0.3","serverTime":"2026-09-21T14:13:20.000Z"}`},
+		{e.ServerHello(at, "9f8e", CapArtifacts), `{"type":"SERVER_HELLO",#,"source":"server","sessionId":"9f8e","protocolVersion":"0.3","serverTime":"2026-09-21T14:13:20.000Z","capabilities":["aster.artifacts"]}`},
 		{e.AgentList(at, nil), `{"type":"CUSTOM",#,"source":"server","name":"AgentList","value":{"agents":[]}}`},
 		{e.AgentList(at, []Agent{{"main-agent", "PM", protocol.RoleMain}, {ID: "w", Role: protocol.RoleLocal}}), `{"type":"CUSTOM",#,"source":"server","name":"AgentList","value":{"agents":[{"agentId":"main-agent","agentName":"PM","role":"main"},{"agentId":"w","agentName":"w","role":"local"}]}}`},
 		{e.ConnectionInfo(at, ConnectionInfo{AgentID: "w", Role: protocol.RoleLocal, Surface: "agent", MayRelayTargeted: true, Keyed: true}), `{"type":"CUSTOM",#,"source":"server","name":"ConnectionInfo","value":{"agentId":"w","role":"local","surface":"agent","mayManageKeys":false,"mayRelayTargeted":true,"keyed":true,"historyScope":"active-channels+stubs"}}`},

@@ -172,7 +172,11 @@ func (c *conn) do(out asterism.Outcome) {
 	for _, say := range out.Say {
 		switch say.Kind {
 		case asterism.SayHello:
-			c.link.Send(enc.ServerHello(now, "session"))
+			if c.h.fault == keepsNone {
+				c.link.Send(enc.ServerHello(now, "session"))
+			} else {
+				c.link.Send(enc.ServerHello(now, "session", asterism.CapArtifacts))
+			}
 		case asterism.SayRoster:
 			c.seen = true
 			c.link.Send(c.h.list(c))

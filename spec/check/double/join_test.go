@@ -201,3 +201,62 @@ func (g *guest) inbox(intent protocol.Intent) (ids []string) {
 	}
 	return ids
 }
+
+// keepsNone in the place of a fault is a hub that does not say that it keeps attachments.
+const keepsNone = "keeps no attachments"
+
+// TestAttachmentsGoToAnotherHubAsItTakesThem: to one that keeps them in pieces; to one that keeps none a small one stands in its
+// message, and a large one is refused by name to its sender.
+func TestAttachmentsGoToAnotherHubAsItTakesThem(t *testing.T) {
+	for _, fault := range []string{"", keepsNone} {
+		t.Run("hub "+fault, func(t *testing.T) {
+			url := start(t, fault).url
+			bob := attach(t, url, "bob")
+			g := newGuest(t)
+			g.call("POST", "/boards", api.BoardRequest{URL: url, Name: "far"})
+			until(t, "bob is listed", func() bool { return strings.Contains(string(g.call("GET", "/agents", nil)), `"bob@far"`) })
+			large, small := g.file(`"`+strings.Repeat("x", 3<<20)+`"`), g.file(`"hello"`)
+			got := map[string]string{}
+			for deadline := time.After(30 * time.Second); got[small] == ""; {
+				select {
+				case f := <-bob.frames:
+					if strings.HasPrefix(f.Name, "Artifact") {
+						t.Errorf("the hub's agent got %s", f.Name)
+					}
+					if f.Name == "Report" {
+						got[f.MsgID] = string(f.Value)
+					}
+				case <-deadline:
+					t.Fatalf("bob got no report within 30 s: %s", g.call("GET", "/messages/"+small, nil))
+				}
+			}
+			if fault == "" {
+				if !strings.Contains(got[large], `"source":"hub"`) || !strings.Contains(got[small], `"source":"hub"`) {
+					t.Errorf("bob got %q", got)
+				}
+				return
+			}
+			if len(got) != 1 || !strings.Contains(got[small], `"data:application/json;base64,ImhlbGxvIg=="`) {
+				t.Errorf("bob got %q", got)
+			}
+			until(t, "the large one is refused", func() bool {
+				return strings.Contains(string(g.call("GET", "/messages/"+large, nil)), "attachment-not-carried")
+			})
+		})
+	}
+}
+
+// file sends bob a Report with content attached and returns its id.
+func (g *guest) file(content string) string {
+	g.t.Helper()
+	var ref protocol.BlobRef
+	if err := json.Unmarshal(g.call("PUT", "/blobs", json.RawMessage(content)), &ref); err != nil {
+		g.t.Fatal(err)
+	}
+	ref.Name, ref.Mime = "a.json", "application/json"
+	var r api.SendResult
+	if err := json.Unmarshal(g.call("POST", "/send", api.SendRequest{To: "bob@far", Intent: "Report", Value: json.RawMessage(`{"summary":"x"}`), Blobs: []protocol.BlobRef{ref}}), &r); err != nil {
+		g.t.Fatal(err)
+	}
+	return string(r.MsgID)
+}
