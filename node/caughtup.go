@@ -92,7 +92,7 @@ func (n *Node) catchUp(ctx context.Context, gate chan struct{}) error {
 func (l *loop) caughtUp() bool {
 	others, asked := 0, 0
 	for peer, m := range l.known() {
-		if peer == l.n.home.peer || m.Revoked || !m.valid || l.n.standingOf(peer) != mesh.Inside {
+		if peer == l.n.home.peer || m.Revoked || !m.Valid || l.n.standingOf(peer) != mesh.Inside {
 			continue
 		}
 		others++

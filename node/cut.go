@@ -252,7 +252,7 @@ func (l *loop) openCut() *board.Cut {
 // insideMembers are the members of the inside in office, this node included, by id.
 func (l *loop) insideMembers() (out []protocol.PeerID) {
 	for p, m := range l.known() {
-		if m.Inside && !m.Revoked && m.valid {
+		if m.Inside && !m.Revoked && m.Valid {
 			out = append(out, p)
 		}
 	}

@@ -79,19 +79,7 @@ func (s officeShell) Cores() (*hub.Core, *board.State, *replica.Replica) {
 	return s.l.core, s.l.board, s.l.rep
 }
 
-func (s officeShell) Members() (m turn.Members) {
-	for p, k := range s.l.known() {
-		switch {
-		case k.Revoked:
-			m.Gone = append(m.Gone, p)
-		case k.Inside && k.valid:
-			m.Inside = append(m.Inside, p)
-		case k.Inside:
-			m.Lapsed = append(m.Lapsed, p)
-		}
-	}
-	return m
-}
+func (s officeShell) Members() turn.Members { return turn.MembersOf(s.l.known()) }
 
 func (s officeShell) Inside(p protocol.PeerID) bool { return s.l.n.standingOf(p) == mesh.Inside }
 func (s officeShell) Linked(p protocol.PeerID) bool { return s.l.peers[p] != nil }

@@ -46,7 +46,7 @@ func (l *loop) membersChanged() {
 		switch {
 		case m.Revoked:
 			st[p] = mesh.Revoked
-		case !m.valid:
+		case !m.Valid:
 			st[p] = mesh.Unknown
 		case m.Inside:
 			st[p] = mesh.Inside

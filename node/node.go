@@ -18,6 +18,7 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/trace"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 )
 
@@ -72,7 +73,7 @@ type Node struct {
 	channels    atomic.Pointer[board.Channels] // what is put away or deleted
 	disk        diskGauge
 	shown       shown                 // the loop's
-	seeded      []knownMember         // the loop's; nil: to be verified anew
+	seeded      []turn.KnownMember    // the loop's; nil: to be verified anew
 	fenced      atomic.Pointer[fence] // nil: this start writes
 	twins       twins
 	differ      atomic.Int64  // members whose boards differ

@@ -42,7 +42,7 @@ func (l *loop) status() api.Status {
 	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
 	st.Main = l.main()
 	for p, m := range l.known() {
-		if m.Revoked || !m.valid {
+		if m.Revoked || !m.Valid {
 			continue
 		}
 		st.Nodes++

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles"
 	"github.com/aster-mesh/aster/roles/member"
@@ -32,32 +33,15 @@ func (p *proc) maySee(viewer protocol.PeerID, s protocol.Scope) bool {
 	return roles.MaySee(roles.Viewer{Inside: p.standing(viewer) == insider, Peer: viewer}, s)
 }
 
-type knownMember struct {
-	member.Member
-	valid bool
-}
-
-// known is loop.known: the roster, and those whose record has not come yet.
-func (p *proc) known() map[protocol.PeerID]knownMember {
-	out := map[protocol.PeerID]knownMember{}
+// known is loop.known.
+func (p *proc) known() map[protocol.PeerID]turn.KnownMember {
+	seeded := map[protocol.PeerID]turn.KnownMember{}
 	for _, s := range append([]seedMember{{p.n.peer, p.n.home.chain}}, p.n.home.seeds...) {
-		chain, err := member.ParseChain(s.chain)
-		if err != nil {
-			continue
-		}
-		_, r := member.Verify(p.roster().Mesh(), chain, p.today(), p.roster().Withdrawn)
-		if cert := chain[0].Cert; r == nil || cert.Peer == p.n.peer {
-			out[cert.Peer] = knownMember{member.Member{Peer: cert.Peer, Name: cert.Name, Role: cert.Role, Inside: cert.Inside, Cert: cert, Chain: s.chain, AdmittedBy: cert.Issuer}, r == nil}
+		if k, ok := turn.Seed(p.roster(), p.n.peer, s.chain, p.today()); ok {
+			seeded[k.Peer] = k
 		}
 	}
-	for _, m := range p.roster().Members() {
-		seeded, ok := out[m.Peer]
-		if ok && m.Revoked && seeded.Cert.Lifts > 0 && seeded.Cert.Lifts >= p.roster().RevokedAt(m.Peer) {
-			continue
-		}
-		out[m.Peer] = knownMember{m, p.roster().Standing(m.Peer, p.today()) == nil}
-	}
-	return out
+	return turn.Known(p.roster(), seeded, p.today())
 }
 
 // membersChanged is loop.membersChanged.
@@ -71,7 +55,7 @@ func (p *proc) membersChanged() {
 		switch {
 		case m.Revoked:
 			st[peer] = revoked
-		case !m.valid:
+		case !m.Valid:
 			st[peer] = unknown
 		case m.Inside:
 			st[peer] = insider

@@ -25,20 +25,7 @@ func (s shell) Cores() (*hub.Core, *board.State, *replica.Replica) {
 	return s.p.core, s.p.board, s.p.rep
 }
 
-func (s shell) Members() (m turn.Members) {
-	known := s.p.known()
-	for _, peer := range sortedPeers(known) {
-		switch k := known[peer]; {
-		case k.Revoked:
-			m.Gone = append(m.Gone, peer)
-		case k.Inside && k.valid:
-			m.Inside = append(m.Inside, peer)
-		case k.Inside:
-			m.Lapsed = append(m.Lapsed, peer)
-		}
-	}
-	return m
-}
+func (s shell) Members() turn.Members { return turn.MembersOf(s.p.known()) }
 
 func (s shell) Inside(peer protocol.PeerID) bool { return s.p.standing(peer) == insider }
 func (s shell) Linked(peer protocol.PeerID) bool { return s.p.peers[peer] != nil }
