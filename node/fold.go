@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
 )
 
 // foldsLater says whether the views may see what was committed once it is on its way: messages and receipts, which decide
@@ -53,6 +54,7 @@ func (l *loop) fold(r *protocol.Record, env *protocol.Envelope) {
 		l.cutFolded()
 	case protocol.KindState:
 		l.showState()
+		l.n.pages.publish(api.Event{Type: "document"})
 	case protocol.KindChannel:
 		l.channelStepped(r)
 	case protocol.KindKey:

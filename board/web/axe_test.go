@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
 )
 
 // axeSource is axe-core, which .ci/run installs; nothing of it is in the program.
@@ -111,6 +112,8 @@ func TestEveryViewIsAccessible(t *testing.T) {
 	}
 	f := working()
 	f.snap.Status.DiskFull = true
+	f.writes(sampleAgenda(time.Now()))
+	f.hears("mac-mini", api.SendRequest{Intent: "OperatorFeedback", MsgID: "w1", Value: value(map[string]string{"kind": "context-feedback", "refId": "p2", "text": "with a table"})})
 	f.snap.Peers[2].Linked = false
 	f.late = f.snap.Messages[1].Envelope.ID
 	f.snap.Messages[12].Envelope.Value = value(map[string]string{"summary": "3 of **3** tests pass\n\n- one\n- [log](https://ci.example/1)\n\n```\nok\n```"})
@@ -134,7 +137,8 @@ func TestEveryViewIsAccessible(t *testing.T) {
 		{"not found", "#details", `route.go("t", "zzzzz")`, `document.querySelector("as-panel").innerText.includes("Not found here")`},
 		{"nothing found", "", `route.leave(); route.select({ q: "nowhere", agent: "nobody" })`, `document.body.innerText.includes("No message of")`},
 		{"replay", "", `route.clear(); route.travel(` + fmt.Sprint(f.snap.Messages[8].At) + `)`, `document.body.innerText.includes("read only") && document.querySelectorAll(".card").length > 1 && !document.body.classList.contains("past-wait")`},
-		{"mesh", "", `route.travel(0); route.show("mesh")`, `document.querySelectorAll(".ring .node").length === 4`},
+		{"agenda", "", `route.travel(0); route.show("agenda"); setTimeout(() => { for (const b of document.querySelectorAll('[data-key=p2] .open, [data-key=p2] .mover, .resolved summary')) b.click(); }, 300)`, `document.body.innerText.includes("it goes on with a draft")`},
+		{"mesh", "", `route.show("mesh")`, `document.querySelectorAll(".ring .node").length === 4`},
 		{"settings", "", `route.show("settings")`, `document.body.innerText.includes("used by build-1")`},
 		{"invite made", "#view", `document.querySelector(".setting form button").click()`, `document.body.innerText.includes("aster1-x")`},
 		{"keys", "as-help", `route.show("board"); document.querySelector("as-help").show()`, `document.querySelector("as-help dialog").open`},

@@ -50,6 +50,7 @@ type fake struct {
 	openRooms []api.Room
 	claimed   []api.Claim
 	invited   []api.InviteRow
+	agenda    api.StateDocument
 }
 
 func newFake() *fake {
@@ -236,6 +237,7 @@ func (f *fake) Send(_ context.Context, req api.SendRequest) (api.SendResult, err
 	m := api.Message{Pos: pos, Short: shortOf(id, env.Intent), At: time.Now().UnixMilli(), NodeName: "devbox", Node: "12D3KooWdevbox", Log: "log", Seq: pos, Envelope: env, Text: env.Text(200),
 		Tiers: []api.TierAt{{Tier: protocol.Logged, At: time.Now().UnixMilli()}}}
 	f.emit(api.Event{Type: "message", Pos: pos, Message: &m})
+	f.hears("devbox", req)
 	return api.SendResult{MsgID: id, Short: m.Short, Tier: protocol.Logged, To: req.To, ToState: protocol.StateIdle, ToWakes: "rewake"}, nil
 }
 

@@ -111,6 +111,12 @@ func (f *fake) ServeMetrics(w http.ResponseWriter, _ *http.Request) {
 
 func (f *fake) Health(context.Context) (api.Health, error) { return f.measured, nil }
 
+func (f *fake) Document(context.Context) (api.StateDocument, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.agenda, nil
+}
+
 func (f *fake) Rooms(context.Context) ([]api.Room, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

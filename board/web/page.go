@@ -22,6 +22,8 @@ type Page interface {
 	Proof(ctx context.Context, id string) (api.Proof, error)
 	Asks(ctx context.Context) (api.Asks, error)
 	Health(ctx context.Context) (api.Health, error)
+	// Document is the state document, and what people said about it.
+	Document(ctx context.Context) (api.StateDocument, error)
 	Rooms(ctx context.Context) ([]api.Room, error)
 	Invites(ctx context.Context) ([]api.InviteRow, error)
 	// WithdrawInvite makes an unused invite useless.
@@ -107,6 +109,12 @@ func whole(a api.Asks) api.Asks {
 func (s *Server) health(w http.ResponseWriter, r *http.Request, _ Standing) {
 	got, err := s.backend.Health(r.Context())
 	got.Samples = list(got.Samples)
+	s.answerPacked(w, r, got, err)
+}
+
+func (s *Server) document(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Document(r.Context())
+	got.Words = list(got.Words)
 	s.answerPacked(w, r, got, err)
 }
 

@@ -61,6 +61,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/moment", who: signedIn, handle: s.moment},
 		{method: "GET", path: v1 + "/asks", who: signedIn, handle: s.asks},
 		{method: "GET", path: v1 + "/health", who: signedIn, handle: s.health},
+		{method: "GET", path: v1 + "/document", who: signedIn, handle: s.document},
 		{method: "GET", path: v1 + "/rooms", who: signedIn, handle: s.rooms},
 		{method: "GET", path: v1 + "/layers", who: signedIn, handle: s.layers},
 		{method: "GET", path: v1 + "/messages/{id}/attachments/{sha256}", who: signedIn, handle: s.attachment},
@@ -102,21 +103,22 @@ func (s *Server) table() []route {
 		{method: "GET", path: "/join/{kind}", who: anyone, handle: s.join, fresh: true, agents: true},
 		{method: "GET", path: "/open/{ticket}", who: anyone, handle: s.open, landing: true, once: true, fresh: true},
 
-		{method: "GET", path: "/{$}", who: session, handle: s.page, locked: true, landing: true},
-		{method: "GET", path: "/t/{id}", who: session, handle: s.page, locked: true, landing: true},
-		{method: "GET", path: "/m/{id}", who: session, handle: s.page, locked: true, landing: true},
-		{method: "GET", path: "/a/{id}", who: session, handle: s.page, locked: true, landing: true},
-		{method: "GET", path: "/n/{id}", who: session, handle: s.page, locked: true, landing: true},
-		{method: "GET", path: "/mesh", who: session, handle: s.page, locked: true, landing: true},
-		{method: "GET", path: "/settings", who: session, handle: s.page, locked: true, landing: true},
 		{method: "GET", path: "/sw.js", who: session, handle: s.serviceWorker},
 		{method: "GET", path: "/static/{file}", who: session, handle: s.file},
 	}
 }
 
+// pageRows are the addresses at which the page restores what was shown.
+func (s *Server) pageRows() (out []route) {
+	for _, path := range []string{"/{$}", "/t/{id}", "/m/{id}", "/a/{id}", "/n/{id}", "/agenda", "/mesh", "/settings"} {
+		out = append(out, route{method: "GET", path: path, who: session, handle: s.page, locked: true, landing: true})
+	}
+	return out
+}
+
 // rows are all routes that there are.
 func (s *Server) rows() []route {
-	return slices.Concat(s.table(), s.officeTable(), s.accountRows(), s.watchedRows(), s.accessRows(), s.backupRows(), s.boardTable(), s.openFiles())
+	return slices.Concat(s.table(), s.pageRows(), s.officeTable(), s.accountRows(), s.watchedRows(), s.accessRows(), s.backupRows(), s.boardTable(), s.openFiles())
 }
 
 // routes mounts the table. What is not in it is told apart only after the checks of place.

@@ -377,7 +377,7 @@ type Snapshot struct {
 
 // Event is one line of GET /events (server-sent events, event name = Type, id = Pos where there is one).
 type Event struct {
-	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live", "channel", "asks" (ask again: GET /asks)
+	Type    string   `json:"type"` // "message", "tiers", "agents", "peers", "task", "status", "live", "channel", "asks" (ask again: GET /asks), "document" (GET /document)
 	Pos     uint64   `json:"pos,omitempty"`
 	Message *Message `json:"message,omitempty"`
 	// Of "tiers": the message and all its tiers now.

@@ -16,6 +16,7 @@ import "./stream.js";
 import "./composer.js";
 import "./panel.js";
 import "./mesh.js";
+import "./agenda.js";
 import "./settings.js";
 import "./palette.js";
 import "./toast.js";
@@ -30,7 +31,7 @@ const feed = new Feed(store, clock);
 const part = (name) => document.querySelector("as-" + name);
 const parts = {
   top: part("top"), banner: part("banner"), agents: part("agents"), needs: part("needs"), work: part("work"), stream: part("stream"),
-  composer: part("composer"), panel: part("panel"), foot: part("foot"), tabs: part("tabs"), help: part("help"), mesh: part("mesh"), settings: part("settings"), replay: part("replay"),
+  composer: part("composer"), panel: part("panel"), foot: part("foot"), tabs: part("tabs"), help: part("help"), mesh: part("mesh"), agenda: part("agenda"), settings: part("settings"), replay: part("replay"),
 };
 const past = new Past(store);
 const notifier = new Notifier(store);
@@ -38,7 +39,7 @@ const notifier = new Notifier(store);
 // Which parts draw when something changed; what shows durations draws each second too. Needs you comes before the top,
 // which counts it.
 const draws = {
-  status: ["needs", "top", "banner", "replay", "foot", "composer", "stream", "mesh", "settings"],
+  status: ["needs", "top", "banner", "replay", "foot", "composer", "stream", "mesh", "agenda", "settings"],
   agents: ["needs", "top", "agents", "composer", "panel", "work", "stream", "mesh"],
   tasks: ["work", "panel"],
   messages: ["stream", "panel"],
@@ -126,6 +127,7 @@ function routed() {
   document.getElementById("middle").hidden = view !== "board";
   document.getElementById("view").hidden = view === "board";
   parts.mesh.hidden = view !== "mesh";
+  parts.agenda.hidden = view !== "agenda";
   parts.settings.hidden = view !== "settings";
   document.body.dataset.view = view;
   parts.tabs.follow(view);
@@ -207,7 +209,7 @@ const acts = {
     if (where().view !== "board") show("board");
     parts.needs.next();
   },
-  board: () => show("board"), mesh: () => show("mesh"), settings: () => show("settings"),
+  board: () => show("board"), agenda: () => show("agenda"), mesh: () => show("mesh"), settings: () => show("settings"),
   agents: () => toggle("show-agents"),
   messages: () => toggle("show-messages"),
   copy: () => parts.panel.shown && navigator.clipboard && parts.panel.copyLink(),
@@ -229,6 +231,7 @@ function act(what) {
 addEventListener("act", (/** @type {any} */ e) => act(e.detail));
 listen(act);
 
+store.documentChanged = () => parts.agenda.changed();
 feed.gone = forget;
 parts.panel.follow(false);
 routed();

@@ -4,7 +4,7 @@
 import { where } from "./route.js";
 import { t } from "./strings.js";
 
-const kinds = ["message", "tiers", "agents", "peers", "task", "status", "asks", "channel", "reset"];
+const kinds = ["message", "tiers", "agents", "peers", "task", "status", "asks", "document", "channel", "reset"];
 
 export class Refused extends Error {
   constructor(refusal, status) {

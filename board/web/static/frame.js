@@ -12,7 +12,7 @@ class Top extends HTMLElement {
     this.fresh = el("span", { class: "fresh-word" });
     const act = (name) => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: name }));
     const button = (cls, key, name, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => act(name) } }, t(key));
-    this.views = el("nav", { class: "views", "aria-label": t("views") }, ...["board", "mesh", "settings"].map((name) =>
+    this.views = el("nav", { class: "views", "aria-label": t("views") }, ...["board", "agenda", "mesh", "settings"].map((name) =>
       el("button", { type: "button", "data-view": name, title: "g " + name[0], on: { click: () => show(name) } }, t("view_" + name))));
     this.skip = el("a", { class: "skip", href: "#work" }, t("skip"));
     this.append(
@@ -180,7 +180,7 @@ class Help extends HTMLElement {
   connectedCallback() {
     const rows = [["Ctrl K", "key_palette"], ["/", "key_search"], ["j k", "key_rows"], ["Enter", "key_open"], ["Esc", "key_esc"], ["F6", "key_region"],
       ["n", "key_next"], ["1 … 9", "key_choose"], ["d", "key_d"], ["c", "key_c"], ["r", "key_r"], ["w", "key_w"], ["y", "key_copy"], ["x", "key_cancel"],
-      ["t", "key_time"], ["[ ]", "key_step"], ["L", "key_live"], ["g b m s", "key_go"], ["a", "key_a"], ["s", "key_s"], [".", "key_actions"], ["?", "key_help"]];
+      ["t", "key_time"], ["[ ]", "key_step"], ["L", "key_live"], ["g b a m s", "key_go"], ["Alt ↑ ↓", "key_move"], ["a", "key_a"], ["s", "key_s"], [".", "key_actions"], ["?", "key_help"]];
     const dl = el("dl", {}, ...rows.flatMap(([keys, what]) => [el("dt", {}, ...keys.split(" ").map((k) => (k === "…" ? " … " : el("kbd", {}, k)))), el("dd", {}, t(what))]));
     this.off = el("input", { type: "checkbox", on: { change: () => keep("keys", this.off.checked ? null : "off") } });
     this.dialog = el("dialog", { "aria-labelledby": "help-title" }, el("h2", { id: "help-title" }, t("help")), dl, el("label", { class: "switch" }, this.off, " ", t("keys_on")),

@@ -12,7 +12,7 @@ const single = {
   "?": "keys", "/": "search", d: "delegate", c: "prompt", r: "reply", w: "why", y: "copy", x: "cancel", a: "agents", s: "messages",
   n: "next", t: "time", L: "live", ".": "actions", "[": "earlier", "]": "later",
 };
-const second = { b: "board", m: "mesh", s: "settings" };
+const second = { b: "board", a: "agenda", m: "mesh", s: "settings" };
 
 function step(by) {
   const region = document.activeElement?.closest("main section, main aside, main > *") ?? document.getElementById("work");

@@ -28,7 +28,7 @@ class Mesh extends HTMLElement {
     const head = ["f_node", "f_role", "f_link", "f_trip", "f_behind", "f_traffic", "f_agents", "f_version"].map((k) => el("th", { scope: "col" }, t(k)));
     this.table = el("div", { class: "table" }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), this.body));
     this.claims = /** @type {any} */ (el("as-claims"));
-    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table, this.claims);
+    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("agenda") } }, t("agenda")), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table, this.claims);
   }
 
   draw(store, now) {

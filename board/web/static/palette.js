@@ -34,7 +34,7 @@ class Palette extends HTMLElement {
     const does = (name, key, word) => ({ words: t(word), hint: key, run: () => this.act(name) });
     const out = [
       does("search", "/", "do_search"), does("delegate", "d", "do_delegate"), does("prompt", "c", "do_prompt"), does("next", "n", "do_next"),
-      { words: t("do_board"), hint: "g b", run: () => show("board") }, { words: t("do_mesh"), hint: "g m", run: () => show("mesh") },
+      { words: t("do_board"), hint: "g b", run: () => show("board") }, { words: t("do_agenda"), hint: "g a", run: () => show("agenda") }, { words: t("do_mesh"), hint: "g m", run: () => show("mesh") },
       { words: t("do_settings"), hint: "g s", run: () => show("settings") }, does("time", "t", "do_time"), does("live", "L", "do_live"),
       does("reply", "r", "do_reply"), does("why", "w", "do_why"), does("copy", "y", "do_copy"), does("keys", "?", "do_keys"),
     ];

@@ -1,7 +1,7 @@
 // The address of what is shown: reload, Back and a pasted link restore it. Nobody else reads or writes the address.
 
 const names = ["q", "agent", "role", "intent", "thread", "task", "room"];
-const views = { "/mesh": "mesh", "/settings": "settings" };
+const views = { "/agenda": "agenda", "/mesh": "mesh", "/settings": "settings" };
 
 let from = null; // the row that opened the details: focus returns to it
 
@@ -14,7 +14,7 @@ export function where() {
   const filter = {};
   for (const name of names) if (params.get(name)) filter[name] = params.get(name);
   const view = views[path] ?? (kind ? history.state?.view ?? "board" : "board");
-  const at = view === "board" ? Math.trunc(Number(params.get("at"))) || 0 : 0; // mesh and settings have no past
+  const at = view === "board" ? Math.trunc(Number(params.get("at"))) || 0 : 0; // agenda, mesh and settings have no past
   return { view, kind, id: kind ? decode(id) : "", filter, since: Number(params.get("since")) || 0, at };
 }
 

@@ -29,6 +29,8 @@ export class Store {
     this.asOf = 0; // when what is shown was known, if the node has not answered yet
     this.rooms = [];
     this.asksChanged = () => {}; // the feed asks again
+    this.documentChanged = () => {}; // the state document or a word about it
+    this.documentWords = new Set(); // ids of those that are shown
     this.lastBeat = 0; // local clock
     this.skew = 0; // what the node's clock shows more than ours, ms; below a second it is the way here
     this.connected = false;
@@ -70,6 +72,7 @@ export class Store {
     this.window.begin(s);
     this.pos = Math.max(this.pos, s.pos);
     this.changed("status", "agents", "tasks", "messages", "asks");
+    this.documentChanged();
   }
 
   // old shows what was known when somebody last looked, until the node answers.
@@ -101,7 +104,11 @@ export class Store {
       case "message":
         this.message(e.message, now);
         break;
+      case "document":
+        this.documentChanged();
+        break;
       case "tiers":
+        if (this.documentWords.has(e.msgId)) this.documentChanged();
         if (this.window.tiers(e.msgId, e.from, e.tiers ?? [])) this.changed("messages");
         break;
       case "asks":
@@ -136,6 +143,7 @@ export class Store {
       this.recent = 0;
     }
     this.recent++;
+    if (m.envelope.intent === "OperatorFeedback") this.documentChanged();
     const v = m.envelope.value;
     if (m.envelope.intent === "ToolCall") m.envelope.value = { toolCallName: v?.toolCallName, path: pathOf(v?.args) };
     else if (m.text.length > 700 || JSON.stringify(v ?? "").length > 1000) m.envelope.value = undefined; // who opens it asks for it

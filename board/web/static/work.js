@@ -3,7 +3,7 @@ import { attr, busy, el, foreign, steady, text } from "./dom.js";
 import { age, ago, count, duration, taskID } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { t } from "./strings.js";
-import { go } from "./route.js";
+import { go, show } from "./route.js";
 import { VList } from "./vlist.js";
 
 const doneShown = 5; // BOARD 3
@@ -40,7 +40,7 @@ class Work extends HTMLElement {
     this.empty = el("div", { class: "empty", role: "group", "aria-labelledby": "work-title" });
     this.parts = {};
     this.counts = el("div", { class: "counts" });
-    this.append(el("div", { class: "head" }, this.title_, this.counts), this.empty);
+    this.append(el("div", { class: "head" }, this.title_, this.counts, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("agenda") } }, t("agenda"))), this.empty);
     for (const name of ["blocked", "running", "queued", "done"]) {
       const part = el("section", { class: "part", "data-part": name, "aria-labelledby": "part-" + name },
         el("h3", { id: "part-" + name }, el("span", {}, t(name)), " ", el("span", { class: "count" })),
