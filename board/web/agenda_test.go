@@ -143,6 +143,7 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 	until(t, ctx, shows("Read tables from one file is number 2 of 4 now. Main is told."), 2*time.Second)
 	do(t, ctx, click(".toast button"))
 	order("p1", "p2", "p3", "p4")
+	until(t, ctx, shows("Read tables from one file is back in its place."), 2*time.Second) // the move is over: what comes now is somebody else's
 
 	// Somebody else moves while this one works there: nothing jumps, and it is said.
 	f.hears("mac-mini", api.SendRequest{Intent: "OperatorFeedback", MsgID: "m1", Value: value(map[string]any{"kind": "reorder", "tab": "planned", "moved": map[string]string{"id": "p4", "before": "p1"}})})

@@ -20,7 +20,7 @@ class Agenda extends HTMLElement {
     this.most = {};
     this.shown = {};
     this.dragging = false;
-    this.own = ""; // the list whose order this person is changing
+    this.own = {}; // by list: how many of this person's own moves are under way
     this.said = el("p", { class: "said", role: "status" });
     this.of = el("span", { class: "count" });
     this.off = el("p", { class: "off-line", hidden: true });
@@ -127,7 +127,7 @@ class Agenda extends HTMLElement {
     text(p.n, all.length ? count(all.length) : "");
     p.none.hidden = all.length > 0;
     const before = this.shown[tab];
-    const held = !own && this.own !== tab && before && (busy(p.rows) || this.dragging) && moved(before, all);
+    const held = !own && !this.own[tab] && before && (busy(p.rows) || this.dragging) && moved(before, all);
     if (held) all = inOrder(before, all);
     p.held.hidden = !held;
     this.shown[tab] = all;
@@ -171,8 +171,8 @@ class Agenda extends HTMLElement {
       const no = err instanceof Refused ? err.refusal : null;
       return no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent");
     }
-    if (done) toast(done, undo);
     await this.load();
+    if (done) toast(done, undo);
     return "";
   }
 
@@ -182,7 +182,7 @@ class Agenda extends HTMLElement {
     const from = all.findIndex((e) => e.key === key);
     if (from < 0 || before === key || all[from].fixed) return;
     const was = all[from + 1]?.key ?? "";
-    if (before === was) return;
+    if (before === was && !undone) return;
     const rest = all.filter((e) => e.key !== key);
     const at = before ? rest.findIndex((e) => e.key === before) : rest.length;
     if (at < 0) return;
@@ -190,10 +190,10 @@ class Agenda extends HTMLElement {
     const value = { kind: "reorder", tab, order, moved: { id: key, before } };
     if (new TextEncoder().encode(JSON.stringify(order)).length > orderBytes) value.order = order.slice(Math.max(0, order.indexOf(key) - 20), order.indexOf(key) + 200);
     const title = titleOf(all[from].item);
-    this.own = tab;
+    this.own[tab] = (this.own[tab] ?? 0) + 1;
     const no = await this.say(value, newMsgID(Date.now()), undone ? t("move_undone", { title }) : t("moved_to", { title, n: count(at + 1), of: count(all.length) }),
       undone ? null : { label: t("undo"), act: () => this.move(tab, key, was, true) });
-    this.own = "";
+    this.own[tab]--;
     if (no) return this.tell(no);
     this.parts[tab].rows.querySelector(`[data-key="${CSS.escape(key)}"]`)?.scrollIntoView({ block: "nearest" });
   }
