@@ -108,7 +108,7 @@ func copyAtRest(ctx context.Context, dir string) (c *api.StoreCopy, damage strin
 	if err := os.Mkdir(c.Dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make room for a copy of the store: %w", err)
 	}
-	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler)})
+	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: signerIn(dir)})
 	if err == nil {
 		damage = store.Recovery().Reason
 		if l, is := journal.LossIn(filepath.Join(dir, "journal")); is {

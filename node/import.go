@@ -143,7 +143,7 @@ func checkUnpacked(dir string, x *api.Imported) error {
 	if err != nil || m.Mesh != x.Mesh {
 		return wrong("part mesh.json is of mesh %q, and the export of %q (%v)", protocol.CutText(m.Mesh, 16), protocol.CutText(x.Mesh, 16), err)
 	}
-	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler)})
+	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: signer(key)})
 	if errors.Is(err, journal.ErrNewer) {
 		return protocol.Refuse(codeExportNewer, "the export's store is of a newer version (aster %s)", "Import it with that version or a newer one", x.Version)
 	}

@@ -75,7 +75,7 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 
 // aloneInMesh looks into the home's own journal for other members that were not revoked.
 func (n *Node) aloneInMesh() (bool, error) {
-	store, err := journal.Open(n.home.path("journal"), journal.Options{Log: n.log})
+	store, err := journal.Open(n.home.path("journal"), journal.Options{Log: n.log, Sign: signer(n.home.key)})
 	if err != nil {
 		return false, fmt.Errorf("open journal: %w", err)
 	}

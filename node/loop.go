@@ -277,7 +277,7 @@ func (l *loop) finish() error {
 	for {
 		l.settleOffice()
 		rd := l.ready()
-		entries := append(l.foreign, turn.Sign(l.n.home.key, l.chain, rd.Drafts)...)
+		entries := append(l.foreign, turn.Chain(l.chain, rd.Drafts)...)
 		l.foreign = nil
 		for k, v := range rd.Values {
 			l.value(k, v)

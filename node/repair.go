@@ -68,7 +68,7 @@ func RepairHome(ctx context.Context, dir string) (h api.StoreHealth, err error) 
 		return h, fmt.Errorf("repair: %w", err)
 	}
 	for round := 1; ; round++ {
-		store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler)})
+		store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: signerIn(dir)})
 		if err != nil {
 			return h, fmt.Errorf("repair: %w", err)
 		}

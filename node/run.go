@@ -49,7 +49,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if n.store, err = journal.Open(h.path("journal"), journal.Options{BytesMax: cfg.Store.BytesMax, Log: cfg.Log}); err != nil {
+	if n.store, err = journal.Open(h.path("journal"), journal.Options{BytesMax: cfg.Store.BytesMax, Log: cfg.Log, Sign: signer(h.key)}); err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, n.store.Close()) }()

@@ -20,6 +20,9 @@ type Entry struct {
 	// Void says of a msg record that its words do not count: it is kept and handed on like any record, but no query finds
 	// it and no later message is taken for its repeat.
 	Void bool
+	// Sign says that the record ends a commit of this node's and has no signature yet: Options.Sign makes it while the commit is
+	// on its way to the disk, which takes longer. Record.Sig is there when Commit returns nil.
+	Sign bool
 }
 
 // InboxPut says that a message is now in an agent's inbox here.
@@ -61,6 +64,9 @@ func (b *Batch) empty() bool {
 // twice. Records must continue their logs (Seq is the head's plus one, Prev its hash), else ErrGap. b belongs to the
 // journal afterwards.
 //
+// Signatures that are made meanwhile (Entry.Sign) may not be on the disk when Commit returns. What they sign is, so a start
+// after a crash makes the same ones again, before anybody can ask for the records.
+//
 // A nil value in Values deletes the key. Processed, Refused and Handed tiers mark the message's inbox row of that agent done.
 //
 // ErrFull, ErrGap, ErrUnknownMessage and ErrClosed mean that nothing was written and that the journal goes on. Any
@@ -84,6 +90,9 @@ func (j *Journal) Commit(b Batch) (first uint64, err error) {
 	c, err := j.plan(&b)
 	if err != nil {
 		return 0, err
+	}
+	if c.unsigned > 0 && j.opts.Sign == nil {
+		return 0, errors.New("commit: nobody signs for this store")
 	}
 	if err := j.room(&b); err != nil {
 		if !errors.Is(err, ErrFull) {
@@ -131,12 +140,14 @@ func (j *Journal) keep(c *accepted) error {
 		}
 	}
 	text := func(id protocol.LogID) string { return c.logs[id].text }
+	signed := j.signBeside(c)
 	half, err := j.ahead.put(&c.b, text, j.freeHalf)
 	if errors.Is(err, errBehind) {
 		if err = j.fill(true); err == nil {
 			half, err = j.ahead.put(&c.b, text, j.freeHalf)
 		}
 	}
+	signed()
 	switch {
 	case err == nil:
 		c.half = half
@@ -160,6 +171,8 @@ type accepted struct {
 	bytes  int64                       // about, in the database
 	half   int                         // of ahead; -1: in neither
 	says   []said                      // its messages
+
+	unsigned int // entries to sign
 }
 
 // said is a message that is not filed yet.
@@ -188,6 +201,9 @@ func (j *Journal) plan(b *Batch) (*accepted, error) {
 		}
 		if e.Hash == (protocol.Hash{}) {
 			e.Hash = e.Record.Hash()
+		}
+		if e.Sign {
+			c.unsigned++
 		}
 		l.seq, l.hash, l.entries = e.Record.Seq, e.Hash, append(l.entries, i)
 		c.bytes += int64(len(e.Record.Body)) + 512 // with its rows and index entries

@@ -269,7 +269,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 func TestANewerStoreIsRefusedByName(t *testing.T) {
 	dir := tempDir(t)
 	j := open(t, dir, Options{})
-	if err := j.writer.db.Exec("PRAGMA user_version=3"); err != nil {
+	if err := j.writer.db.Exec("PRAGMA user_version=4"); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {

@@ -21,7 +21,7 @@ func TestTheStoreAnswersLikeItsModel(t *testing.T) {
 	}
 	for seed := range seeds {
 		dir := filepath.Join(t.TempDir(), "journal")
-		f := journal.OpenFaulty(t, dir)
+		f := journal.OpenFaulty(t, dir, sim.ContractSigner)
 		sim.Contract(t, seed, sim.Rig{
 			Store:  f.Store(),
 			Power:  func(n int) { f.Power(n, n%3) },

@@ -26,6 +26,9 @@ func step(a *author, n int) Batch {
 	if n > 1 {
 		b.Tiers = []TierPut{{Log: a.log, Seq: a.seq - 3, Tier: protocol.Processed, Agent: "ben", At: a.at}}
 	}
+	if last := &b.Entries[2]; a.owes && n%2 == 1 {
+		last.Record.Sig, last.Sign = nil, true
+	}
 	return b
 }
 
@@ -96,12 +99,13 @@ func losePower(t *testing.T, d *disk) {
 	dir := filepath.Join(t.TempDir(), "j")
 	acked := 0
 	a := newAuthor(1, 1)
-	j, err := Open(dir, Options{VFS: newDisk(t, d)})
+	a.owes = true
+	j, err := Open(dir, Options{VFS: newDisk(t, d), Sign: a.sign})
 	if err == nil {
 		acked = work(j, a)
 		j.Close()
 	}
-	k := open(t, dir, Options{VFS: newDisk(t, &disk{})})
+	k := open(t, dir, Options{VFS: newDisk(t, &disk{}), Sign: a.sign})
 	defer k.Close()
 	if r := k.Recovery(); r.SetAside != nil {
 		t.Fatalf("power lost at step %d: store set aside: %s", d.failAt, r.Reason)
@@ -225,12 +229,13 @@ func TestNoRoomAtEveryWrite(t *testing.T) {
 
 // commitUntilKilled is the child of the next test: it says each number once its step is acknowledged.
 func commitUntilKilled(dir string) {
-	j, err := Open(dir, Options{})
+	a := newAuthor(1, uint64(os.Getpid()))
+	a.owes = true
+	j, err := Open(dir, Options{Sign: a.sign})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	a := newAuthor(1, uint64(os.Getpid()))
 	fmt.Println(a.log.String())
 	for n := 1; ; n++ {
 		if _, err := j.Commit(step(a, n)); err != nil {
@@ -273,7 +278,7 @@ func TestKilledInMidCommit(t *testing.T) {
 		}
 		cmd.Wait()
 		acked[log] = last
-		j := open(t, dir, Options{})
+		j := open(t, dir, Options{Sign: newAuthor(1, 0).sign})
 		for log, n := range acked {
 			checkSteps(t, j, log, n)
 		}

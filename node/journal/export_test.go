@@ -4,13 +4,14 @@ import "testing"
 
 // Faulty is the seeded file layer under a store, for the contract that the model of it keeps too.
 type Faulty struct {
-	d *disk
-	j *Journal
+	d    *disk
+	j    *Journal
+	sign Signer
 }
 
 // OpenFaulty opens a store in dir over a disk of its own.
-func OpenFaulty(t testing.TB, dir string) *Faulty {
-	f := &Faulty{}
+func OpenFaulty(t testing.TB, dir string, sign Signer) *Faulty {
+	f := &Faulty{sign: sign}
 	f.Reopen(t, dir)
 	return f
 }
@@ -21,7 +22,7 @@ func (f *Faulty) Reopen(t testing.TB, dir string) *Journal {
 		f.j.Close()
 	}
 	f.d = &disk{}
-	f.j = open(t, dir, Options{VFS: newDisk(t, f.d)})
+	f.j = open(t, dir, Options{VFS: newDisk(t, f.d), Sign: f.sign})
 	return f.j
 }
 

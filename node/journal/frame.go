@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -114,7 +115,7 @@ func appendBatch(out []byte, b *Batch, text func(protocol.LogID) string) []byte 
 		out = binary.AppendUvarint(out, r.Seq)
 		out = append(append(out, r.Prev[:]...), e.Hash[:]...)
 		out = binary.AppendVarint(binary.AppendUvarint(out, uint64(r.At)), r.Wall)
-		out = appendText(appendText(appendText(out, string(r.Kind)), r.Sig), r.Body)
+		out = appendText(appendText(appendText(out, string(r.Kind)), e.framedSig()), r.Body)
 	}
 	out = binary.AppendUvarint(out, uint64(len(b.Inbox)))
 	for i := range b.Inbox {
@@ -217,6 +218,9 @@ func (d *batchReader) entry() (e Entry) {
 	copy(e.Hash[:], d.take(uint64(len(e.Hash))))
 	r.At, r.Wall = protocol.HLC(d.number()), d.signed()
 	r.Kind, r.Sig, r.Body = protocol.Kind(d.text()), d.bytes(), d.bytes()
+	if bytes.Equal(r.Sig, owedSig) {
+		r.Sig, e.Sign = nil, true
+	}
 	return e
 }
 

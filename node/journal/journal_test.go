@@ -39,6 +39,7 @@ type author struct {
 	seq  uint64
 	prev protocol.Hash
 	at   protocol.HLC
+	owes bool // every other step leaves its signature to the store
 }
 
 // newAuthor makes an author from a seed; start tells its logs apart.

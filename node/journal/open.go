@@ -39,7 +39,8 @@ type Options struct {
 	// BytesMax bounds the bytes of the whole directory; 0 means 8 GiB. See Commit for what is refused when.
 	BytesMax int64
 	// Log takes diagnostics; nil discards them.
-	Log *slog.Logger
+	Log  *slog.Logger
+	Sign Signer // makes Entry.Sign's signatures, and again those that a crash left in a store; nil: there are none
 	// VFS names a registered file layer of the engine, for tests with faulty disks; empty is the operating system's.
 	VFS string
 
@@ -194,10 +195,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 		j.readers <- nil
 	}
 	for _, d := range []string{dir, j.blobDir(), j.checkpointDir()} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, fmt.Errorf("open journal: %w", err)
-		}
-		if err := os.Chmod(d, 0o700); err != nil {
+		if err := cmp.Or(os.MkdirAll(d, 0o700), os.Chmod(d, 0o700)); err != nil {
 			return nil, fmt.Errorf("open journal: %w", err)
 		}
 	}
@@ -291,7 +289,7 @@ func (j *Journal) openWriter() (err error) {
 	case app != applicationID:
 		return fmt.Errorf("%w: not a journal (application id %#x)", ErrDamaged, app)
 	}
-	if version == 1 { // earlier versions know nothing of ahead
+	if 0 < version && version < schemaVersion { // the tables are the same
 		if err := c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)); err != nil && !isFull(err) {
 			return err
 		}

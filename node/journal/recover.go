@@ -128,6 +128,7 @@ func (a *replaying) take(number uint64, half int, b Batch) error {
 	inbox := b.Inbox
 	b.Inbox = nil
 	a.continuing(&b)
+	j.signAgain(&b)
 	c, err := j.plan(&b)
 	if err != nil {
 		return err

@@ -1,8 +1,8 @@
 package journal
 
-// schemaVersion is the user_version of journal.db. A store with a greater one is refused. Version 1 had the same tables and
-// nothing ahead of them.
-const schemaVersion = 2
+// schemaVersion is the user_version of journal.db. A store with a greater one is refused. The tables are
+// those of version 1, which had nothing ahead of them; version 2 could not sign again what it found there.
+const schemaVersion = 3
 
 // searchVersion is that of search.db. An index with another one is begun anew.
 const searchVersion = 1

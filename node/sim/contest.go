@@ -197,7 +197,7 @@ func (n *node) wiped(a Action) {
 	n.w.logf("node %d has lost its store", n.i)
 	n.w.Stats.Wipes++
 	n.past = append(n.past, n.disk)
-	n.disk, n.lost = NewDisk(), true
+	n.disk, n.lost = NewDisk(signerOf(n.key)), true
 	n.w.ledger.restored(n)
 	n.startIn(a.For / 4)
 }

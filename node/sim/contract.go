@@ -31,10 +31,8 @@ type Rig struct {
 // nil for is there, what it refused is not, what was cut off is there whole or not at all, and every query answers as
 // the plain model does.
 func Contract(t testing.TB, seed uint64, rig Rig) {
-	c := &contract{t: t, rng: rand.New(rand.NewPCG(seed, 1)), rig: rig, want: NewDisk(), ends: map[protocol.LogID]journal.Head{}}
-	for range 3 {
-		c.authors = append(c.authors, keyOf(fmt.Sprint("contract ", len(c.authors))))
-	}
+	c := &contract{t: t, rng: rand.New(rand.NewPCG(seed, 1)), rig: rig, want: NewDisk(ContractSigner), ends: map[protocol.LogID]journal.Head{}}
+	c.authors = contractAuthors
 	for i := range 60 {
 		switch c.rng.IntN(10) {
 		case 0:
@@ -53,6 +51,11 @@ func Contract(t testing.TB, seed uint64, rig Rig) {
 	c.rig.Store = c.rig.Reopen()
 	c.compare(fmt.Sprintf("seed %d at the end", seed))
 }
+
+var contractAuthors = []ed25519.PrivateKey{keyOf("contract 0"), keyOf("contract 1"), keyOf("contract 2")}
+
+// ContractSigner signs for the authors of Contract. The store is opened with it each time.
+var ContractSigner = signerOf(contractAuthors...)
 
 type contract struct {
 	t       testing.TB
@@ -88,7 +91,9 @@ func (c *contract) batch() journal.Batch {
 				messages = append(messages, hubRef{log, rec.Seq})
 			}
 		}
-		rec.Sign(c.authors[a])
+		if e.Sign = c.rng.IntN(2) == 0; !e.Sign {
+			rec.Sign(c.authors[a])
+		}
 		e.Record, e.Hash = rec, rec.Hash()
 		ends[log] = journal.Head{Log: log, Seq: rec.Seq, Hash: e.Hash}
 		b.Entries = append(b.Entries, e)
@@ -252,7 +257,7 @@ func answers(s Store) (out []answer) {
 	add("records", len(all), err)
 	for _, r := range all {
 		of := fmt.Sprintf("%d", r.Pos)
-		add("record "+of, r.Hash, nil)
+		add("record "+of, fmt.Sprintf("%s %x", r.Hash, r.Record.Sig), nil)
 		part, err := s.Range(r.Record.Log, r.Record.Seq, 600)
 		add("range "+of, len(part), err)
 		tiers, err := s.Tiers(r.Record.Log, r.Record.Seq)

@@ -50,6 +50,7 @@ type Disk struct {
 	folds   map[string]fold
 	undo    []func()               // of what is written and not synced, in order
 	pending map[protocol.LogID]int // records among it
+	sign    journal.Signer
 
 	// Faults, set by the world.
 	Full  bool // nothing finds room
@@ -88,9 +89,11 @@ type fold struct {
 	data []byte
 }
 
-// NewDisk is an empty store.
-func NewDisk() *Disk {
+// NewDisk is an empty store. What is to be signed is signed as soon as it is written: that the real store makes the same
+// signature again after a crash is part of Contract.
+func NewDisk(sign journal.Signer) *Disk {
 	return &Disk{
+		sign: sign,
 		logs: map[protocol.LogID]*shelf{}, order: newShelf(), firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
 		inbox: map[protocol.AgentID][]*inboxRow{}, tiers: map[placeKey][]journal.TierPut{}, values: map[string][]byte{}, folds: map[string]fold{}, pending: map[protocol.LogID]int{},
 	}
@@ -125,6 +128,9 @@ func (d *Disk) Write(b journal.Batch) (first uint64, err error) {
 		d.leave(agent)
 	}
 	for i := range b.Entries {
+		if e := &b.Entries[i]; e.Sign {
+			d.sign(&e.Record, e.Hash)
+		}
 		d.putRecord(&b.Entries[i])
 	}
 	for _, p := range b.Inbox {
@@ -364,7 +370,7 @@ func (d *Disk) putValue(k string, v []byte) {
 
 // Copy is the disk as a copy of its folder would be. It shares what never changes.
 func (d *Disk) Copy() *Disk {
-	c := NewDisk()
+	c := NewDisk(d.sign)
 	for log, rs := range d.logs {
 		c.logs[log] = rs.copy()
 	}

@@ -12,7 +12,7 @@ func TestTheModelDiskKeepsTheContract(t *testing.T) {
 		seeds = 8
 	}
 	for seed := range seeds {
-		d := NewDisk()
+		d := NewDisk(ContractSigner)
 		survives := false
 		Contract(t, seed, Rig{
 			Store: d,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/member"
 )
@@ -14,6 +15,19 @@ import (
 type meshKeys struct {
 	key ed25519.PrivateKey
 	id  member.MeshID
+}
+
+// signerOf signs what the owners of keys wrote.
+func signerOf(keys ...ed25519.PrivateKey) journal.Signer {
+	of := map[protocol.PeerID]ed25519.PrivateKey{}
+	for _, key := range keys {
+		of[protocol.PeerIDOf(key.Public().(ed25519.PublicKey))] = key
+	}
+	return func(r *protocol.Record, h protocol.Hash) {
+		if key := of[r.Log.Peer]; key != nil {
+			r.SignHash(key, h)
+		}
+	}
 }
 
 func keyOf(text string) ed25519.PrivateKey {
@@ -97,7 +111,7 @@ const (
 
 func (w *World) addNode(i int) {
 	key := keyOf(fmt.Sprintf("node %d of %d", i, w.Plan.Seed))
-	n := &node{w: w, i: i, name: fmt.Sprintf("n%d", i), key: key, peer: protocol.PeerIDOf(key.Public().(ed25519.PublicKey)), disk: NewDisk(), role: protocol.RoleLocal}
+	n := &node{w: w, i: i, name: fmt.Sprintf("n%d", i), key: key, peer: protocol.PeerIDOf(key.Public().(ed25519.PublicKey)), disk: NewDisk(signerOf(key)), role: protocol.RoleLocal}
 	if i >= w.Plan.Nodes-w.Plan.Outside {
 		n.role = []protocol.Role{protocol.RoleUpstream, protocol.RoleCollab, protocol.RolePeer}[w.rng.IntN(3)]
 	}

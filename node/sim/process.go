@@ -177,7 +177,7 @@ func (p *proc) rest() {
 func (p *proc) finish() {
 	p.settleOffice()
 	rd := p.core.Ready(p.now)
-	entries := append(p.foreign, turn.Sign(p.n.key, p.chain, rd.Drafts)...)
+	entries := append(p.foreign, turn.Chain(p.chain, rd.Drafts)...)
 	p.foreign = nil
 	for k, v := range rd.Values {
 		p.value(k, v)

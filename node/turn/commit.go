@@ -1,8 +1,6 @@
 package turn
 
 import (
-	"crypto/ed25519"
-
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
@@ -54,8 +52,9 @@ func RecordBytes(r *protocol.Record) int { return len(r.Body) + len(r.Sig) + 120
 // signEveryBytes keeps what one signature covers small enough for a frame between nodes: whole commits travel.
 const signEveryBytes = protocol.MeshFrameBytesMax / 4
 
-// Sign completes drafts: each record's predecessor, which chain knows, its hash, and a signature on the last of each log.
-func Sign(key ed25519.PrivateKey, chain map[protocol.LogID]protocol.Hash, drafts []hub.Draft) []journal.Entry {
+// Chain completes drafts: each record's predecessor, which chain knows, and its hash. The last of each log is to be signed,
+// which the store does while it writes.
+func Chain(chain map[protocol.LogID]protocol.Hash, drafts []hub.Draft) []journal.Entry {
 	out := make([]journal.Entry, len(drafts))
 	last, unsigned := map[protocol.LogID]int{}, map[protocol.LogID]int{}
 	for i := range drafts {
@@ -67,12 +66,12 @@ func Sign(key ed25519.PrivateKey, chain map[protocol.LogID]protocol.Hash, drafts
 		out[i] = journal.Entry{Record: rec, Hash: h, Envelope: drafts[i].Env, Void: drafts[i].Env == nil && rec.Kind == protocol.KindMessage}
 		if unsigned[rec.Log] += RecordBytes(&rec); unsigned[rec.Log] > signEveryBytes {
 			unsigned[rec.Log] = 0
-			out[i].Record.SignHash(key, h)
+			out[i].Sign = true
 			delete(last, rec.Log)
 		}
 	}
 	for _, i := range last {
-		out[i].Record.SignHash(key, out[i].Hash)
+		out[i].Sign = true
 	}
 	return out
 }

@@ -21,9 +21,12 @@ func TestACommitIsChainedSignedAndToldOnceALog(t *testing.T) {
 		drafts = append(drafts, hub.Draft{Record: protocol.Record{Log: log, Seq: []uint64{1, 1, 2, 2, 3}[i], At: protocol.HLC(i+2) << 32, Kind: protocol.KindMessage, Body: []byte("{}")}})
 	}
 	chain := map[protocol.LogID]protocol.Hash{}
-	entries := Sign(key, chain, drafts)
+	entries := Chain(chain, drafts)
 	byLog := map[protocol.LogID][]protocol.Record{}
 	for _, e := range entries {
+		if e.Sign {
+			e.Record.SignHash(key, e.Hash)
+		}
 		byLog[e.Record.Log] = append(byLog[e.Record.Log], e.Record)
 	}
 	for log, recs := range byLog {
