@@ -262,7 +262,7 @@ func (n *Node) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, e
 
 // Wait implements web.Mail.
 func (n *Node) Wait(ctx context.Context, agent protocol.AgentID, isNew bool) (api.WaitResult, error) {
-	id, err := n.newSpeaker(ctx, agent, isNew)
+	id, err := n.waiter(ctx, agent, isNew)
 	if err != nil {
 		return api.WaitResult{}, err
 	}

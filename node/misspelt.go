@@ -19,6 +19,24 @@ func (n *Node) newSpeaker(ctx context.Context, named protocol.AgentID, isNew boo
 	return id, err
 }
 
+// waiter is newSpeaker for whoever waits. Who speaks makes itself known by it, so a new name is none to wonder at; who waits
+// under a name that no agent has waits for what nobody sends.
+func (n *Node) waiter(ctx context.Context, named protocol.AgentID, isNew bool) (protocol.AgentID, error) {
+	id, err := n.newSpeaker(ctx, named, isNew)
+	if err != nil || named == "" || isNew {
+		return id, err
+	}
+	id, err = n.speaker(ctx, named, false)
+	var no *protocol.Refusal
+	if errors.As(err, &no) && no.Code == protocol.CodeUnknownAgent && no.Hint == "" {
+		no.Hint = meantNew
+	}
+	return id, err
+}
+
+// meantNew is how to mean an agent that is not there yet.
+const meantNew = "if a new agent of that name is meant, say --new"
+
 // misspelt refuses a name that no agent has and that looks like a slip in one that lives here: it would make another agent,
 // whose mail nobody reads. nil: it looks like none.
 func (l *loop) misspelt(named protocol.AgentID) *protocol.Refusal {
@@ -37,8 +55,7 @@ func (l *loop) misspelt(named protocol.AgentID) *protocol.Refusal {
 	if len(near) == 0 {
 		return nil
 	}
-	return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here; there is %s",
-		"if a new agent of that name is meant, say --new", string(named), strings.Join(near, ", "))
+	return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q lives here; there is %s", meantNew, string(named), strings.Join(near, ", "))
 }
 
 // slip says whether two names differ as by a slip of the hand: by one letter left out, added, changed or swapped with the

@@ -64,6 +64,12 @@ func TestAMisspeltNameNeitherWaitsNorClaims(t *testing.T) {
 	}
 	_, err := n.Wait(t.Context(), "main-agnet", false)
 	refused("waits", err)
+	if _, err = n.Wait(t.Context(), "somebody", false); !errors.As(err, &no) || no.Code != protocol.CodeUnknownAgent || !strings.Contains(no.Hint, "--new") {
+		t.Errorf("waits under a name that nobody has: %v", err)
+	}
+	if known(t, n, "somebody") {
+		t.Error("and made an agent")
+	}
 	claim := api.ClaimRequest{Agent: "main-agnet", Scopes: []string{"src"}, PID: os.Getpid()}
 	_, err = n.Acquire(t.Context(), claim)
 	refused("claims", err)

@@ -237,20 +237,14 @@ func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
 			msg := m.env.ID
 			s.conn.Send(l.enc.RelayUnreachable(l.now, m.env.From, asterism.Unreachable{
 				MsgID: &msg, TargetAgentID: by, LastError: asterism.UnreachableAbsent, Reason: whyRefused(by, o.Reason)}))
+			if o.Reason == protocol.CodeInboxFull { // the contract's word for it says something else
+				s.conn.Send(l.enc.Refused(l.now, m.env.From, m.env.ID, fullElsewhere(by)))
+			}
 		}
 		if l.core.WantsTiers(id) && !o.Delivered && !o.Kept {
 			s.conn.Send(l.enc.Ack(l.now, m.env.From, asterism.Ack{For: m.env.ID, Kind: string(o.Tier), From: by, Reason: o.Reason}))
 		}
 	}
-}
-
-// whyRefused is what a sender reads of a refusal that another node gave: between nodes that is its code alone. The contract's own
-// words have none for an inbox that is full, so that what to do stands here.
-func whyRefused(by protocol.AgentID, code string) string {
-	if code != protocol.CodeInboxFull {
-		return code
-	}
-	return protocol.CodeInboxFull + ": the inbox of " + string(by) + " is full; send again when it has read: aster agents shows how many wait"
 }
 
 // showAck lets boards see that a message was taken: they mark its row.

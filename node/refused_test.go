@@ -28,5 +28,15 @@ func TestSenderIsToldWhatToDoAboutAFullInboxElsewhere(t *testing.T) {
 		if !strings.HasPrefix(told.Reason, code) || hint != (code == protocol.CodeInboxFull) || told.MsgID != "m1" {
 			t.Errorf("told %+v of %s", told, code)
 		}
+		if !hint {
+			continue
+		}
+		var no struct{ Kind, Code, Text, MsgID string }
+		if err := json.Unmarshal(main.next(t, "ServerNotice").Value, &no); err != nil {
+			t.Fatal(err)
+		}
+		if no.Kind != "refused" || no.Code != code || no.MsgID != "m1" || !strings.Contains(no.Text, "1000") {
+			t.Errorf("told %+v", no)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func TestTurnThatFoundNoRoomIsTakenBack(t *testing.T) {
 	to.next(t, "Request")
 	waited := make(chan error, 1)
 	go func() {
-		_, err := n.Wait(t.Context(), "idler", false)
+		_, err := n.Wait(t.Context(), "idler", true)
 		waited <- err
 	}()
 	waiting := func() bool {

@@ -29,7 +29,7 @@ Exit 5 when nothing came in time. A node that restarts meanwhile is waited for.`
 		},
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "whose inbox (default: the node's own agent's, or its only one's)")
-	cmd.Flags().BoolVar(&isNew, "new", false, "--agent is a new agent, though it looks like one that is here")
+	cmd.Flags().BoolVar(&isNew, "new", false, "--agent is an agent that is not here yet")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long, at most 24h; the node counts")
 	return cmd
 }

@@ -257,7 +257,7 @@ func (n *node) knows(agent protocol.AgentID) {
 func (n *node) declare(agent string) {
 	n.t.Helper()
 	eventually(n.t, patience, n.name+" declares "+agent, func() (bool, string) {
-		r := n.run("wait", "--agent", agent, "--timeout", "20ms")
+		r := n.run("wait", "--agent", agent, "--new", "--timeout", "20ms")
 		if r.code != 5 {
 			return false, r.String()
 		}

@@ -70,7 +70,8 @@ func TestThreeHomes(t *testing.T) {
 			{4, []string{"show", "no-such-id"}},
 			{0, []string{"status", "--json"}},
 			{0, []string{"send", "--to", "mac-mini", "hello"}},
-			{5, []string{"wait", "--timeout", "50ms", "--agent", "quiet"}},
+			{4, []string{"wait", "--timeout", "50ms", "--agent", "quiet"}},
+			{5, []string{"wait", "--timeout", "50ms", "--agent", "quiet", "--new"}},
 		} {
 			if r := main.run(c.args...); r.code != c.code {
 				t.Errorf("aster %s: want exit %d: %s", strings.Join(c.args, " "), c.code, r)
