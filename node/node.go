@@ -69,6 +69,7 @@ type Node struct {
 	debts       debts
 	revokedBy   atomic.Pointer[string] // a member that refuses this node as revoked; nil: none is known
 	health      health
+	figures     othersFigures
 	document    atomic.Pointer[board.Document] // the state document as it is served; nil: none yet
 	channels    atomic.Pointer[board.Channels] // what is put away or deleted
 	disk        diskGauge

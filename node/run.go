@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
-	n := &Node{cfg: cfg, log: cfg.Log, home: h, began: time.Now(), pages: newPages(), token: randomText(32)}
+	n := &Node{cfg: cfg, log: cfg.Log, home: h, began: time.Now(), pages: newPages(), token: randomText(32), figures: newFigures()}
 	n.ctx, n.stop = context.WithCancelCause(ctx)
 	n.done = n.ctx.Done()
 	defer n.stop(errStopping)
@@ -214,6 +214,7 @@ func (n *Node) openParts(exposed bool) error {
 			return fmt.Errorf("open gossip: %w", err)
 		}
 		n.gossip = g
+		n.mesh.Handle(mesh.Figures, true, n.serveFigures)
 		n.mesh.Handle(mesh.Gossip, true, func(p protocol.PeerID, s mesh.Stream) { g.Serve(p, s) })
 	}
 	if err := errors.Join(n.openTraces(), n.openWeb(exposed)); err != nil {

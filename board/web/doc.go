@@ -18,7 +18,7 @@
 //	GET  messages/{id}/thread, messages/{id}/proof                   S+T  api.Thread, api.Proof
 //	GET  find?q=&agent=&role=&intent=&thread=&task=&room=&before=    S+T  api.Found: a stretch that words and filters select,
 //	         &after=&at=MS&limit=                                         with where to go on
-//	GET  asks, health, rooms, document                               S+T  api.Asks, api.Health, {"rooms":[api.Room…]}, api.StateDocument
+//	GET  asks, health, figures, rooms, document                      S+T  api.Asks, api.Health, api.Figures, {"rooms":[api.Room…]}, api.StateDocument
 //	GET  search?q=WORDS&before=POS&limit=                            S+T  {"messages":[…]}
 //	GET  tail?agent=&intent=&since=MS&after=POS&follow=0             S+T  NDJSON of api.Event: message, and tiers of those shown
 //	GET  inbox?agent=&all=1&dead=1&after=POS&limit=&follow=1         T    {"items":[…]}; with follow NDJSON of api.InboxItem

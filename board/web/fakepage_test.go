@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
@@ -110,6 +111,19 @@ func (f *fake) ServeMetrics(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (f *fake) Health(context.Context) (api.Health, error) { return f.measured, nil }
+
+func (f *fake) Figures(context.Context) (out api.Figures, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.snap.Peers[:3] {
+		row := api.NodeFigures{Peer: p.Peer, Name: p.Name, Self: p.Self, OK: p.Linked, At: time.Now().Add(-9 * time.Minute).UnixMilli(), Health: f.measured}
+		out.Nodes = append(out.Nodes, row)
+	}
+	if len(out.Nodes) > 2 {
+		out.Nodes[2].OK, out.Nodes[2].At, out.Nodes[2].Samples = false, 0, nil
+	}
+	return out, nil
+}
 
 func (f *fake) Document(context.Context) (api.StateDocument, error) {
 	f.mu.Lock()

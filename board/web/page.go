@@ -22,6 +22,8 @@ type Page interface {
 	Proof(ctx context.Context, id string) (api.Proof, error)
 	Asks(ctx context.Context) (api.Asks, error)
 	Health(ctx context.Context) (api.Health, error)
+	// Figures are what each inside member measured of itself; it waits three seconds at most for those that do not answer.
+	Figures(ctx context.Context) (api.Figures, error)
 	// Document is the state document, and what people said about it.
 	Document(ctx context.Context) (api.StateDocument, error)
 	Rooms(ctx context.Context) ([]api.Room, error)
@@ -109,6 +111,15 @@ func whole(a api.Asks) api.Asks {
 func (s *Server) health(w http.ResponseWriter, r *http.Request, _ Standing) {
 	got, err := s.backend.Health(r.Context())
 	got.Samples = list(got.Samples)
+	s.answerPacked(w, r, got, err)
+}
+
+func (s *Server) figures(w http.ResponseWriter, r *http.Request, _ Standing) {
+	got, err := s.backend.Figures(r.Context())
+	got.Nodes = list(got.Nodes)
+	for i := range got.Nodes {
+		got.Nodes[i].Samples = list(got.Nodes[i].Samples)
+	}
 	s.answerPacked(w, r, got, err)
 }
 

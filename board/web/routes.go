@@ -61,6 +61,7 @@ func (s *Server) table() []route {
 		{method: "GET", path: v1 + "/moment", who: signedIn, handle: s.moment},
 		{method: "GET", path: v1 + "/asks", who: signedIn, handle: s.asks},
 		{method: "GET", path: v1 + "/health", who: signedIn, handle: s.health},
+		{method: "GET", path: v1 + "/figures", who: signedIn, handle: s.figures},
 		{method: "GET", path: v1 + "/document", who: signedIn, handle: s.document},
 		{method: "GET", path: v1 + "/rooms", who: signedIn, handle: s.rooms},
 		{method: "GET", path: v1 + "/layers", who: signedIn, handle: s.layers},

@@ -22,7 +22,9 @@ type Purpose string
 const (
 	Blob   Purpose = blobID
 	Gossip Purpose = gossipID
-	Tail   Purpose = tailID // what a start wrote that peers link no more; see OnOlder
+	// Figures are what a node measured of itself, for inside members.
+	Figures Purpose = figuresID
+	Tail    Purpose = tailID // what a start wrote that peers link no more; see OnOlder
 )
 
 const (
@@ -31,6 +33,8 @@ const (
 	blobID   = "/aster/blob/1"
 	gossipID = "/aster/gossip/1"
 	tailID   = "/aster/tail/1"
+
+	figuresID = "/aster/figures/1"
 )
 
 // blobIdle ends a blob or tail stream on which nothing moved for so long.
@@ -38,6 +42,9 @@ const blobIdle = 30 * time.Second
 
 // negotiateTime bounds the opening of any stream, and a link's greeting.
 const negotiateTime = 5 * time.Second
+
+// inside says whether a purpose is for inside members alone, over the link that is there.
+func (p Purpose) inside() bool { return p == Gossip || p == Figures }
 
 // Stream is a byte stream to one peer.
 type Stream interface {
@@ -64,9 +71,9 @@ func (m *Mesh) Handle(purpose Purpose, inside bool, serve func(protocol.PeerID, 
 }
 
 // OpenStream opens a stream to a member. It goes over the link's connection; without a link Blob and Tail dial the
-// peer's known addresses, and Gossip returns ErrNotLinked. The caller closes the stream.
+// peer's known addresses, and the others return ErrNotLinked. The caller closes the stream.
 func (m *Mesh) OpenStream(ctx context.Context, to protocol.PeerID, purpose Purpose) (Stream, error) {
-	if standing := m.cfg.Standing(to); !standing.Member() || purpose == Gossip && standing != Inside {
+	if standing := m.cfg.Standing(to); !standing.Member() || purpose.inside() && standing != Inside {
 		return nil, fmt.Errorf("open %s to %s: %w", purpose, to.Short(), ErrNotMember)
 	}
 	m.mu.Lock()
@@ -79,7 +86,7 @@ func (m *Mesh) OpenStream(ctx context.Context, to protocol.PeerID, purpose Purpo
 	switch {
 	case l != nil:
 		conn = l.stream.Conn()
-	case purpose == Gossip:
+	case purpose.inside():
 		return nil, fmt.Errorf("open %s to %s: %w", purpose, to.Short(), ErrNotLinked)
 	default:
 		var err error
@@ -186,7 +193,7 @@ func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpo
 
 var ours = func() *mstream.MultistreamMuxer[p2p.ID] {
 	mux := mstream.NewMultistreamMuxer[p2p.ID]()
-	for _, id := range []p2p.ID{framesID, admitID, blobID, gossipID, tailID} {
+	for _, id := range []p2p.ID{framesID, admitID, blobID, gossipID, tailID, figuresID} {
 		mux.AddHandler(id, nil)
 	}
 	return mux

@@ -102,6 +102,22 @@ type Health struct {
 	Samples     []Sample `json:"samples"`
 }
 
+// Figures answers GET /figures: what each inside member measured of itself, this node first.
+type Figures struct {
+	Nodes []NodeFigures `json:"nodes"`
+}
+
+// NodeFigures are those of one node, in minutes. OK: it answered just now; else they are as of At, ms by this node's
+// clock, or there are none and At is 0.
+type NodeFigures struct {
+	Peer protocol.PeerID `json:"peer"`
+	Name string          `json:"name"`
+	Self bool            `json:"self,omitempty"`
+	OK   bool            `json:"ok"`
+	At   int64           `json:"at,omitempty"`
+	Health
+}
+
 // Sample is one measurement. Counts are since the one before.
 type Sample struct {
 	At            int64                      `json:"at"`

@@ -3,6 +3,7 @@ import { attr, el, foreign, keyed, svg, text } from "./dom.js";
 import { age, bytes, count, rtt, timeOfDay } from "./words.js";
 import { linkOf } from "./agents.js";
 import "./claims.js";
+import "./figures.js";
 import { go, show } from "./route.js";
 import { t } from "./strings.js";
 
@@ -28,7 +29,8 @@ class Mesh extends HTMLElement {
     const head = ["f_node", "f_role", "f_link", "f_trip", "f_behind", "f_traffic", "f_agents", "f_version"].map((k) => el("th", { scope: "col" }, t(k)));
     this.table = el("div", { class: "table" }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), this.body));
     this.claims = /** @type {any} */ (el("as-claims"));
-    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("agenda") } }, t("agenda")), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table, this.claims);
+    this.figures = /** @type {any} */ (el("as-figures"));
+    this.append(el("div", { class: "head" }, el("h2", { id: "mesh-title" }, t("mesh")), this.count, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("agenda") } }, t("agenda")), el("button", { type: "button", class: "narrow", on: { click: () => show("settings") } }, t("settings"))), this.said, this.picture, this.table, this.claims, this.figures);
   }
 
   draw(store, now) {
@@ -39,6 +41,7 @@ class Mesh extends HTMLElement {
     const others = peers.length - 1;
     text(this.said, [others ? t("nodes_linked", { n: count(store.status.linked), of: count(others) }) : t("nodes_alone"), ...office(main)].join(" · "));
     this.claims.draw(now);
+    this.figures.draw(now);
     attr(this.picture, "hidden", peers.length >= tableFrom || peers.length < 2 ? "" : null);
     if (peers.length < tableFrom && peers.length > 1) this.drawRing(peers, store, now);
     keyed(this.body, peers, (p) => p.peer, (p) => this.row(p), (row, p) => this.drawRow(row, p, store, now));
