@@ -126,6 +126,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"board/web/blob.go:parseContentRange":         "FuzzContentRange",
 	"board/web/session.go:sessions.read":          "FuzzSession",
 	"protocol/meshwire/codec.go:Decode":           "FuzzDecode",
+	"node/figures.go:decodeFigures":               "FuzzFigures",
 	"node/mesh/mdns.go:readMDNS":                  "FuzzReadMDNS",
 	"roles/keys/parse.go:ParseIssue":              "FuzzParseIssue",
 	"roles/keys/ring.go:DecodeRing":               "FuzzDecodeRing",
