@@ -162,9 +162,7 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 		return at[0], at[1]
 	}
 	x, y := place(agendaItem("p4") + " .grip")
-	_, top := place(agendaItem("p1") + " .grip")
-	_, y = place(agendaItem("p4") + " .grip")
-	top = eval[float64](t, ctx, fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().top + 2`, agendaItem("p1")))
+	top := eval[float64](t, ctx, fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().top + 2`, agendaItem("p1")))
 	mouse := func(kind input.DispatchMouseEventType, x, y float64) {
 		t.Helper()
 		do(t, ctx, chromedp.MouseEvent(kind, x, y, chromedp.ButtonLeft))

@@ -132,7 +132,7 @@ func eval[T any](t *testing.T, ctx context.Context, js string) T {
 // share the machine.
 func until(t *testing.T, ctx context.Context, js string, within time.Duration) {
 	t.Helper()
-	within *= 5
+	within *= 15 // a wait costs its time only where it fails, and CI has two cores for all
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](js, chromedp.WithPollingTimeout(within))); err != nil {
 		t.Fatalf("not within %s: %s: %v\n%s", within, js, err, eval[string](t, ctx, `document.body.innerText.slice(0, 2000)`))
 	}

@@ -23,9 +23,8 @@ func (u *upload) complete() bool { return u != nil && len(u.pieces) == asterism.
 
 // gift is a message that names attachments.
 type gift struct {
-	env    protocol.Envelope
-	holds  map[string][]byte // hash → content
-	boards bool
+	env   protocol.Envelope
+	holds map[string][]byte // hash → content
 }
 
 const uploadsMax = 8
