@@ -54,12 +54,11 @@ func (c *Core) unread(id protocol.AgentID, ref Ref) bool {
 	return l != nil && !l.done && !l.Given && !l.Kept && l.announced.IsZero()
 }
 
-// settledFar forgets a message when it is delivered or settled, or kept at the home of a recipient who is there to read it.
+// settledFar forgets a message when it is delivered or settled, or kept at the home of a recipient who is there to read it, or of
+// whose absence its sender has heard.
 func (c *Core) settledFar(put TierPut) {
-	if put.Tier == protocol.Persisted && c.isAway(put.Agent) {
-		if s := c.pending[put.Ref]; s != nil {
-			s.kept = true
-		}
+	if s := c.pending[put.Ref]; s != nil && !s.told && put.Tier == protocol.Persisted && c.isAway(put.Agent) {
+		s.kept = true
 		return
 	}
 	delete(c.pending, put.Ref)
