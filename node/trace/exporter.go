@@ -92,25 +92,25 @@ func (e *Exporter) Run(ctx context.Context) error {
 		return nil
 	}
 	defer e.client.CloseIdleConnections()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case s := <-e.queue:
 			e.gather(ctx, s)
 		case <-ctx.Done():
-			for {
-				select {
-				case s := <-e.queue:
-					last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-					ok := e.send(last, e.take([]Span{s}))
-					cancel()
-					if !ok {
-						e.dropped.Add(uint64(len(e.queue)))
-						return nil
-					}
-				default:
-					return nil
-				}
+		}
+	}
+	for {
+		select {
+		case s := <-e.queue:
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			ok := e.send(last, e.take([]Span{s}))
+			cancel()
+			if !ok {
+				e.dropped.Add(uint64(len(e.queue)))
+				return nil
 			}
+		default:
+			return nil
 		}
 	}
 }
