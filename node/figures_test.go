@@ -19,16 +19,19 @@ func TestEveryNodeShowsWhatTheOthersMeasured(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got.Nodes) > 0 && (!got.Nodes[0].Self || got.Nodes[0].Peer != na.home.peer || len(got.Nodes[0].Samples) == 0) {
-				t.Fatalf("of itself: %+v", got.Nodes[0])
+			if len(got.Nodes) == 0 || !got.Nodes[0].Self || got.Nodes[0].Peer != na.home.peer {
+				t.Fatalf("of itself: %+v", got.Nodes)
 			}
-			if len(got.Nodes) == 2 {
+			if len(got.Nodes) == 2 && len(got.Nodes[0].Samples) > 0 { // a node measures beside its start
 				return got.Nodes[1]
 			}
 		}
 	}
 	row := of()
-	for !row.OK {
+	for !row.OK || len(row.Samples) == 0 { // it may answer before it has measured
+		na.figures.mu.Lock()
+		clear(na.figures.heard)
+		na.figures.mu.Unlock()
 		row = of()
 	}
 	if row.Peer != nb.home.peer || row.Name != "mac-mini" || row.At == 0 || row.EveryMillis != 60_000 || len(row.Samples) == 0 || row.Samples[0].Links != nil {
