@@ -196,7 +196,12 @@ func (v *visit) takeBehind(ctx context.Context) {
 		refs, left := v.fetchAll(ctx, &w)
 		v.mu.Lock()
 		if left {
-			v.behind, v.taking = nil, false // none is acknowledged: the board gives them again
+			for i := range v.behind {
+				if m := &v.behind[i].Message; len(m.Acks) == 0 {
+					v.take(m, nil) // it comes no second time
+				}
+			}
+			v.behind, v.taking = nil, false // none of the others is acknowledged: the board gives them again
 			v.mu.Unlock()
 			return
 		}
@@ -257,8 +262,11 @@ func (v *visit) carry(ctx context.Context, env *protocol.Envelope) error {
 	contents := map[string][]byte{}
 	for _, b := range refs {
 		r, _, err := v.s.b.n.openContent(b)
-		if err != nil {
+		if errors.Is(err, journal.ErrNoBlob) {
 			return protocol.Refuse(asterism.CodeAttachmentUnknown, "an attachment is not here any more", "")
+		}
+		if err != nil {
+			return err
 		}
 		data, err := io.ReadAll(io.LimitReader(r, asterism.EmbeddedBytesMax+1))
 		if err = errors.Join(err, r.Close()); err != nil {
