@@ -124,7 +124,7 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	said := listen(ctx)
 	openBoard(t, ctx, s, ts.URL)
-	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("a"))
+	visit(t, ctx, "agenda")
 	order := func(want ...string) {
 		t.Helper()
 		titles := map[string]string{"p1": "Export invoices as CSV", "p2": "A page for returns", "p3": "Read tables from one file", "p4": "Delete the old importer"}
@@ -181,6 +181,30 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 	said.none(t)
 }
 
+// TestADragEndsThoughItsRowIsGone: main drops the item that a person holds; the list is free again when the pointer is.
+func TestADragEndsThoughItsRowIsGone(t *testing.T) {
+	f := working()
+	f.writes(sampleAgenda(time.Now()))
+	s, ts := serve(t, f)
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	openBoard(t, ctx, s, ts.URL)
+	visit(t, ctx, "agenda")
+	until(t, ctx, plannedTitles+`.includes("Delete the old importer")`, 2*time.Second)
+	at := eval[[]float64](t, ctx, fmt.Sprintf(`(() => { const n = document.querySelector(%q); n.scrollIntoView({ block: "center" }); const b = n.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()`, agendaItem("p4")+" .grip"))
+	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0], at[1], chromedp.ButtonLeft))
+	until(t, ctx, `document.querySelector("as-agenda").dragging`, time.Second)
+	doc := sampleAgenda(time.Now())
+	doc["planned"] = doc["planned"].([]any)[:3]
+	f.writes(doc)
+	until(t, ctx, "!"+plannedTitles+`.includes("Delete the old importer")`, 2*time.Second)
+	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft))
+	until(t, ctx, `!document.querySelector("as-agenda").dragging`, time.Second)
+	if told := f.told(t, "reorder"); len(told) > 0 {
+		t.Errorf("main was told %v", told)
+	}
+}
+
 // TestDecisionsAndWordsGoToMain: an answer, a word on an item, a request, and what stands still going on all the same: main is
 // told each as the contract says, it stands beside its item until main's document knows it, and a refusal keeps the words.
 func TestDecisionsAndWordsGoToMain(t *testing.T) {
@@ -191,7 +215,7 @@ func TestDecisionsAndWordsGoToMain(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	said := listen(ctx)
 	openBoard(t, ctx, s, ts.URL)
-	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("a"))
+	visit(t, ctx, "agenda")
 	until(t, ctx, shows("Which tax table should exports use?"), 2*time.Second)
 	only := func(kind string) map[string]any {
 		t.Helper()
@@ -270,7 +294,7 @@ func TestTheAgendaSaysWhatItCannotDo(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)
-	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("a"))
+	visit(t, ctx, "agenda")
 	until(t, ctx, shows("No state document yet."), 2*time.Second)
 	allShots(t, ctx, "agenda-empty")
 

@@ -128,7 +128,9 @@ func (f *fake) Figures(context.Context) (out api.Figures, _ error) {
 func (f *fake) Document(context.Context) (api.StateDocument, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.agenda, nil
+	a := f.agenda
+	a.Words = slices.Clone(a.Words)
+	return a, nil
 }
 
 func (f *fake) Rooms(context.Context) ([]api.Room, error) {

@@ -82,8 +82,8 @@ func TestFiveAnswersAreSeenAtOnce(t *testing.T) {
 	}
 }
 
-// seen waits a little for what the page draws each second.
+// seen waits for what the page draws each second, and no longer than the words with minutes stay true.
 func seen(ctx context.Context, ask string) bool {
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+whyUnseen+")("+ask+")[0] === ''", chromedp.WithPollingTimeout(4*time.Second)))
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+whyUnseen+")("+ask+")[0] === ''", chromedp.WithPollingTimeout(12*time.Second)))
 	return err == nil
 }

@@ -20,10 +20,10 @@ func TestMeshAloneAndSettingsBeforeAnythingWasMade(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)
-	press(t, ctx, "g", "m")
+	visit(t, ctx, "mesh")
 	until(t, ctx, meshRows+` === 1 && document.querySelector("as-mesh .summary").textContent.includes("no other node yet") && document.querySelector("as-mesh .ring").hasAttribute("hidden")`, 2*time.Second)
 	until(t, ctx, shows("Nobody holds a claim."), time.Second)
-	press(t, ctx, "g", "s")
+	visit(t, ctx, "settings")
 	until(t, ctx, shows("No invite was made here."), 2*time.Second)
 	until(t, ctx, shows("No room is open."), time.Second)
 }
@@ -43,9 +43,9 @@ func TestMeshOfManyIsATable(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)
-	press(t, ctx, "g", "m")
+	visit(t, ctx, "mesh")
 	until(t, ctx, meshRows+` === 64 && document.querySelector("as-mesh .ring").hasAttribute("hidden")`, 2*time.Second)
-	press(t, ctx, "g", "s")
+	visit(t, ctx, "settings")
 	until(t, ctx, `document.querySelectorAll("as-settings .setting-rows [data-open=yes]").length >= 100`, 2*time.Second)
 	if n := eval[int](t, ctx, `document.querySelectorAll("*").length`); n > 3000 {
 		t.Errorf("%d elements", n)
@@ -60,7 +60,7 @@ func TestMeshAndSettingsSayWhatIsRefusedAndWhoIsSilent(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)
-	press(t, ctx, "g", "m")
+	visit(t, ctx, "mesh")
 	until(t, ctx, meshRows+` === 4`, 2*time.Second)
 	f.mu.Lock()
 	peers := append([]api.Peer{}, f.snap.Peers...)
@@ -71,7 +71,7 @@ func TestMeshAndSettingsSayWhatIsRefusedAndWhoIsSilent(t *testing.T) {
 	until(t, ctx, `document.querySelector("as-mesh > .table tbody").innerText.includes("not linked") && document.querySelector("as-mesh .ring [data-linked=no]") !== null`, 2*time.Second)
 	until(t, ctx, shows("2 of 3 other nodes linked")+" && "+shows("No new messages:"), 2*time.Second)
 
-	press(t, ctx, "g", "s")
+	visit(t, ctx, "settings")
 	withdraw := `[...document.querySelectorAll("as-settings button")].find((b) => b.textContent === "Withdraw")`
 	until(t, ctx, `Boolean(`+withdraw+`)`, 2*time.Second)
 	f.mu.Lock()
@@ -85,6 +85,6 @@ func TestMeshAndSettingsSayWhatIsRefusedAndWhoIsSilent(t *testing.T) {
 	until(t, ctx, shows("Run aster up. This is what was known then."), 12*time.Second)
 	do(t, ctx, chromedp.Evaluate[chromedp.Void](`void document.querySelector("as-settings form .primary").click()`))
 	until(t, ctx, shows("Not done: your node does not answer."), 2*time.Second)
-	press(t, ctx, "g", "m")
+	visit(t, ctx, "mesh")
 	until(t, ctx, meshRows+` === 4 && document.querySelector("as-top .fresh-word").dataset.health === "silent"`, 2*time.Second)
 }

@@ -36,7 +36,7 @@ func TestNoMainIsSaidWithWhoCouldElectOne(t *testing.T) {
 	shot(t, ctx, "no-main", 1440, 900, false)
 	tell(1, lost.UnixMilli())
 	until(t, ctx, shows("1 of 3 here: nobody can be elected. Mail and tasks flow, claims and plans wait. To go on without the others: aster main take --force"), 2*time.Second)
-	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("m"))
+	visit(t, ctx, "mesh")
 	until(t, ctx, shows("main was mac-mini on mac-mini, term 3, not reached since"), 2*time.Second)
 	tell(3, 0)
 	until(t, ctx, shows("main is mac-mini on mac-mini, term 3"), 2*time.Second)

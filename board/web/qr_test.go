@@ -33,7 +33,7 @@ func TestInviteIsAQRCodeForWhoIsSignedInOnly(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	said := listen(ctx)
 	openBoard(t, ctx, s, ts.URL)
-	press(t, ctx, "g", "s")
+	visit(t, ctx, "settings")
 	until(t, ctx, shows("used by build-1"), 3*time.Second)
 	do(t, ctx, click(`.setting form button`))
 	until(t, ctx, shows("aster up --detach --join aster1-x"), 2*time.Second)

@@ -18,7 +18,7 @@ export function line(hint, label, send, props = {}) {
     input: () => { node.msgId = ""; text(said, ""); draw(); },
     keydown: (e) => {
       if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.isComposing) { e.preventDefault(); act(); }
-      if (e.key === "Escape") { e.stopPropagation(); words.blur(); node.closest("li")?.querySelector(".open")?.focus(); }
+      if (e.key === "Escape") { e.stopPropagation(); words.blur(); const item = node.closest("li"); (item?.querySelector(".open") ?? item)?.focus(); }
     },
   } });
   const button = el("button", { type: "submit" }, label);
@@ -29,9 +29,11 @@ export function line(hint, label, send, props = {}) {
     if (button.disabled) return;
     node.sends = true;
     draw();
-    const no = await send(words.value.trim(), (node.msgId ||= newMsgID(Date.now())));
+    const sent = words.value, id = (node.msgId ||= newMsgID(Date.now()));
+    const no = await send(sent.trim(), id);
     node.sends = false;
-    if (!no) { words.value = ""; node.msgId = ""; }
+    if (!no && words.value === sent) words.value = ""; // what was written meanwhile is the next word
+    if (!no && node.msgId === id) node.msgId = "";
     attr(said, "data-tone", no ? "bad" : "ok");
     text(said, no || t("word_sent"));
     draw();
@@ -143,7 +145,7 @@ function drawStage(node, e, agenda) {
     const now = stages.find((s) => s.status === "active");
     node.replaceChildren(el("span", { class: "bars", "aria-hidden": "true" }, ...stages.map((s) => el("i", { "data-stage": saidOf(s.status) }))), foreign(saidOf(now?.label), { class: "label" }), el("span", { class: "quiet" }, t("n_of", { n: done, of: stages.length })));
   } else if (e.tab === "done") {
-    const when = Number(x.at) || Date.parse(saidOf(x.at) || saidOf(x.when));
+    const when = Number(saidOf(x.at)) || Date.parse(saidOf(x.at) || saidOf(x.when));
     node.replaceChildren(saidOf(x.commit) ? foreign(saidOf(x.commit).slice(0, 7), { class: "commit" }) : "", when > 0 && when < 8.64e15 ? timeNode(when, agenda.now ?? 0) : foreign(saidOf(x.when) || saidOf(x.at)));
   } else node.replaceChildren();
 }

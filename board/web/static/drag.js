@@ -10,7 +10,7 @@ export function grip(agenda, node) {
 }
 
 function begin(e, handle, agenda, row) {
-  if (e.button || agenda.isOff || row.entry.fixed) return;
+  if (e.button || agenda.isOff || agenda.dragging || row.entry.fixed) return;
   e.preventDefault();
   const list = row.parentNode;
   const view = agenda.parentElement;
@@ -22,29 +22,30 @@ function begin(e, handle, agenda, row) {
     for (const r of list.children) attr(r, "data-drop", r === under ? "before" : !under && r === others.at(-1) ? "after" : null);
   };
   const moved = (ev) => {
+    if (ev.pointerId !== e.pointerId) return;
     const box = view.getBoundingClientRect();
     if (ev.clientY < box.top + edge) view.scrollTop -= 12;
     else if (ev.clientY > box.bottom - edge) view.scrollTop += 12;
     mark(ev.clientY);
   };
   const end = (drop) => {
-    handle.removeEventListener("pointermove", moved);
-    handle.removeEventListener("pointerup", dropped);
-    handle.removeEventListener("pointercancel", left);
+    removeEventListener("pointermove", moved);
+    removeEventListener("pointerup", dropped);
+    removeEventListener("pointercancel", left);
     removeEventListener("keydown", escaped, true);
     for (const r of list.children) attr(r, "data-drop", null);
     attr(row, "data-drags", null);
     agenda.dragging = false;
     if (drop && before !== undefined) agenda.move(row.entry.tab, row.entry.key, before);
   };
-  const dropped = () => end(true);
-  const left = () => end(false);
+  const dropped = (ev) => { if (ev.pointerId === e.pointerId) end(true); };
+  const left = (ev) => { if (ev.pointerId === e.pointerId) end(false); };
   const escaped = (ev) => { if (ev.key === "Escape") { ev.stopPropagation(); end(false); } };
   agenda.dragging = true;
   attr(row, "data-drags", true);
   try { handle.setPointerCapture(e.pointerId); } catch { /* a pointer that is gone already ends the drag by its own event */ }
-  handle.addEventListener("pointermove", moved);
-  handle.addEventListener("pointerup", dropped);
-  handle.addEventListener("pointercancel", left);
+  addEventListener("pointermove", moved); // of the window: the row may be gone before the pointer lets it go
+  addEventListener("pointerup", dropped);
+  addEventListener("pointercancel", left);
   addEventListener("keydown", escaped, true);
 }

@@ -32,12 +32,9 @@ func (o owner) Do(_ context.Context, act string) error {
 
 // run plays the vectors against a hub with a fault, or with none. In the quick suite a fault meets only the vectors that guard
 // against it.
-func run(t *testing.T, fault string) *check.Report {
+func run(t *testing.T, fault string, patience time.Duration) *check.Report {
 	t.Helper()
-	opt := check.Options{Patience: 10 * time.Second, Slow: fault == "" && os.Getenv("ASTER_LONG") != ""}
-	if fault != "" {
-		opt.Patience = 2 * time.Second // what does not come is not waited for long
-	}
+	opt := check.Options{Patience: patience, Slow: fault == "" && os.Getenv("ASTER_LONG") != ""}
 	if testing.Short() || slices.Contains(faults[fault], "ROL-5") { // with that one main is another agent from then on
 		opt.Filter = fault
 	}
@@ -51,7 +48,7 @@ func run(t *testing.T, fault string) *check.Report {
 }
 
 func TestHubWithoutFaultsKeepsEveryRule(t *testing.T) {
-	report := run(t, "")
+	report := run(t, "", 10*time.Second)
 	if report == nil {
 		return
 	}
@@ -108,7 +105,7 @@ func TestEachKnownFaultIsNamedWhenItAloneIsOn(t *testing.T) {
 		running.Go(func() { // they mostly wait for what does not come
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			report := run(t, fault)
+			report := run(t, fault, 2*time.Second) // what does not come is not waited for long
 			mu.Lock()
 			defer mu.Unlock()
 			reports[fault] = report
@@ -118,10 +115,16 @@ func TestEachKnownFaultIsNamedWhenItAloneIsOn(t *testing.T) {
 	for _, fault := range slices.Sorted(maps.Keys(faults)) {
 		var broken []string
 		named := map[string]bool{}
-		if reports[fault] == nil {
+		report := reports[fault]
+		if report != nil && slices.ContainsFunc(report.Results, func(r check.Result) bool {
+			return r.Status == check.Broken && !slices.Contains(faults[fault], r.Rule)
+		}) {
+			report = run(t, fault, 10*time.Second) // on a busy machine something may only have been late
+		}
+		if report == nil {
 			continue
 		}
-		for _, r := range reports[fault].Results {
+		for _, r := range report.Results {
 			if r.Status != check.Broken {
 				continue
 			}

@@ -38,10 +38,10 @@ func TestShots(t *testing.T) {
 		if err := chromedp.Do(ctx, chromedp.EmulateViewport(shot.width, shot.height, how...)); err != nil {
 			t.Fatal(err)
 		}
-		// The result is there, and where there is room so are the four nodes.
-		ready := `document.body.innerText.includes("cart/total.go")`
+		// Both results are there, and where there is room so are their words and the four nodes.
+		ready := `document.querySelectorAll(".task-row[data-state=done]").length === 2`
 		if !shot.phone {
-			ready += ` && ["devbox", "mac-mini", "build-1", "guest"].every((n) => document.body.innerText.includes(n))`
+			ready += ` && document.body.innerText.includes("cart/total.go") && ["devbox", "mac-mini", "build-1", "guest"].every((n) => document.body.innerText.includes(n))`
 		}
 		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](ready, chromedp.WithPollingTimeout(20*time.Second))); err != nil {
 			text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
