@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
+	"github.com/aster-mesh/aster/roles/worker"
 )
 
 // absence says of content that is not here what became of it.
@@ -33,7 +35,8 @@ func (n *Node) openContent(ref protocol.BlobRef) (io.ReadSeekCloser, int64, erro
 }
 
 // openForTask opens what was attached to a task, wherever it still is: without it the task is not begun.
-func (n *Node) openForTask(ref protocol.BlobRef) (io.ReadCloser, error) {
+func (n *Node) openForTask(_ context.Context, f worker.File, _ bool) (io.ReadCloser, error) {
+	ref := protocol.BlobRef{Name: f.Name, SHA256: f.SHA256, Bytes: f.Bytes}
 	r, _, err := n.openContent(ref)
 	if errors.Is(err, journal.ErrNoBlob) && n.full() == nil && n.blobs.fetchOnce("", ref) == nil {
 		r, _, err = n.store.OpenBlob(ref.SHA256)

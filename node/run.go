@@ -241,7 +241,7 @@ func (n *Node) openParts(exposed bool) error {
 	}
 	w, err := worker.New(worker.Config{
 		Command: n.cfg.Worker.Command, Repo: n.cfg.Worker.Repo, Slots: n.cfg.Worker.Slots, Wall: n.cfg.Worker.Wall,
-		OutputBytesMax: n.cfg.Worker.OutputBytes, Tokens: n.cfg.Worker.Tokens, Dir: n.home.path("runs"), Keeper: keeper, Log: n.log,
+		OutputBytesMax: n.cfg.Worker.OutputBytes, Tokens: n.cfg.Worker.Tokens, Dir: n.home.path("runs"), Keeper: keeper, Log: n.log, Open: n.openForTask,
 	})
 	if err != nil {
 		return err

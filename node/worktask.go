@@ -48,7 +48,7 @@ func (r *runner) task(ctx context.Context, env *protocol.Envelope) (worker.Task,
 	}
 	for _, b := range env.Blobs {
 		if b.Use == "" {
-			t.Files = append(t.Files, worker.File{Name: b.Name, SHA256: b.SHA256, Open: func() (io.ReadCloser, error) { return r.n.openForTask(b) }})
+			t.Files = append(t.Files, worker.File{Name: b.Name, SHA256: b.SHA256, Bytes: b.Bytes})
 		}
 	}
 	if v.Repo != nil {

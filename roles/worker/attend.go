@@ -35,7 +35,11 @@ func (w *Worker) attend(ctx context.Context, a *attempt) {
 			if time.Since(a.told) >= tellEvery {
 				w.progress(a, keeper.Progress{Stage: "preparing"})
 			}
-			if err := w.prepare(a); err != nil {
+			err := w.bringFiles(a)
+			if err == nil {
+				err = w.prepare(a)
+			}
+			if err != nil {
 				if ctx.Err() == nil {
 					w.void(ctx, a, notPrepared(a, err))
 				}
@@ -86,6 +90,10 @@ func notPrepared(a *attempt, err error) keeper.Result {
 		return keeper.Result{Outcome: Cancelled, Summary: "cancelled before it began"}
 	}
 	r := keeper.Result{Outcome: Failed, Summary: "no work tree: " + err.Error()}
+	var files *filesError
+	if errors.As(err, &files) {
+		r.Summary = "its files are not here: " + err.Error()
+	}
 	if errors.As(err, &r.Refusal) {
 		r.Summary = r.Refusal.Error()
 	}

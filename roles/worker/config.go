@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -32,6 +33,10 @@ type Config struct {
 	Keeper         []string      // argv that runs keeper.Main; the attempt's folder is added. Required
 	AgentName      string        // author of commits; empty: the agent that the task is for
 	Log            *slog.Logger  // nil: silent
+
+	// Open opens what is attached to tasks: when a task is accepted, with accepting set, and again when its attempt gets its
+	// slot, perhaps in a later process. A *protocol.Refusal says that it is not to be had. Required for tasks with files.
+	Open func(ctx context.Context, f File, accepting bool) (io.ReadCloser, error)
 }
 
 // check fills defaults, makes paths absolute, and says what is wrong and how to mend it.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,12 +15,24 @@ import (
 	"github.com/aster-mesh/aster/roles/worker/keeper"
 )
 
-// sent is a file as a delegator gives it.
-func sent(name, content string) File {
+// send makes content one that tasks of this stage may name.
+func (s *stage) send(name, content string) File {
 	sum := sha256.Sum256([]byte(content))
-	return File{Name: name, SHA256: hex.EncodeToString(sum[:]), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader(content)), nil
-	}}
+	f := File{Name: name, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(content))}
+	s.offer(f, func(bool) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil })
+	return f
+}
+
+// offer says how a file is opened from now on; of a stage whose worker runs already too.
+func (s *stage) offer(f File, open func(accepting bool) (io.ReadCloser, error)) {
+	s.contents.Store(f.SHA256, open)
+	s.cfg.Open = func(_ context.Context, f File, accepting bool) (io.ReadCloser, error) {
+		open, ok := s.contents.Load(f.SHA256)
+		if !ok {
+			return nil, errors.New("nobody offered it")
+		}
+		return open.(func(bool) (io.ReadCloser, error))(accepting)
+	}
 }
 
 // TestACommandFindsTheFilesOfItsTask: outside its work tree, under safe names of which none is another, also after the process
@@ -28,12 +41,12 @@ func TestACommandFindsTheFilesOfItsTask(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "files")
 	s.cfg.Repo = newRepo(t, "one\n")
+	task := s.task("t1")
+	task.Files = []File{s.send("spec.md", "the spec"), s.send("../../spec.md", "another"), s.send("..", "nameless"), s.send("spec.md", "a third"), s.send("empty", "")}
 	w, err := New(s.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := s.task("t1")
-	task.Files = []File{sent("spec.md", "the spec"), sent("../../spec.md", "another"), sent("..", "nameless"), sent("spec.md", "a third"), sent("empty", "")}
 	s.start(w, task)
 	if err := w.Start(task); !errors.Is(err, ErrStarted) {
 		t.Errorf("started again: %v", err)
@@ -70,17 +83,17 @@ func TestATaskWithoutFilesHasNoFolderOfThem(t *testing.T) {
 func TestAnAttemptWithoutAllItsFilesIsNotBegun(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "files")
-	w, _ := s.open()
 	task := s.task("t1")
 	gone := protocol.Refuse("attachment-unknown", "it is not here", "")
-	missing, wrong, torn := sent("b", "b"), sent("b", "b"), sent("b", "b")
-	missing.Open = func() (io.ReadCloser, error) { return nil, gone }
-	wrong.SHA256 = strings.Repeat("0", 64)
-	torn.Open = func() (io.ReadCloser, error) {
-		return io.NopCloser(io.MultiReader(strings.NewReader("b"), broken{})), nil
-	}
+	present, missing, wrong, torn := s.send("a", "a"), s.send("b", "b"), s.send("b", "c"), s.send("b", "d")
+	s.offer(missing, func(bool) (io.ReadCloser, error) { return nil, gone })
+	s.offer(wrong, func(bool) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("b")), nil })
+	s.offer(torn, func(bool) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader("d"), broken{})), nil
+	})
+	w, _ := s.open()
 	for name, f := range map[string]File{"attachment-unknown": missing, "wrong-hash": wrong, "": torn} {
-		task.Files = []File{sent("a", "a"), f}
+		task.Files = []File{present, f}
 		err := w.Start(task)
 		var no *protocol.Refusal
 		if errors.As(err, &no); err == nil || name != "" && (no == nil || no.Code != name) || errors.Is(err, ErrStarted) {
@@ -94,6 +107,50 @@ func TestAnAttemptWithoutAllItsFilesIsNotBegun(t *testing.T) {
 	s.start(w, task)
 	if r := s.final(w); r.Outcome != Done || !strings.Contains(r.Tail, "a=a") {
 		t.Errorf("%+v", r)
+	}
+	s.wantOneStart()
+}
+
+// TestFilesOfAQueueAreNotCopiedBeforeTheirSlot: a queue has no bound, and what waits in it holds no disk. In its slot an attempt
+// gets its files, outlasts an error that may pass, and where they are gone it ends by name without its command.
+func TestFilesOfAQueueAreNotCopiedBeforeTheirSlot(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "files")
+	kept, lost := s.send("a", "a"), s.send("b", "b")
+	w, err := New(s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := s.task("t1"), s.task("t2")
+	one.Files, two.Files = []File{kept}, []File{kept, lost}
+	s.start(w, one)
+	s.start(w, two)
+	for _, task := range []Task{one, two} {
+		if _, err := os.Lstat(filepath.Join(s.dir(task), keeper.DirFiles)); !os.IsNotExist(err) {
+			t.Errorf("files of %s, which waits, are on the disk: %v", task.ID, err)
+		}
+	}
+	full := true // of the first attempt's slot only: there is one
+	s.offer(kept, func(bool) (io.ReadCloser, error) {
+		if full {
+			full = false
+			return nil, errors.New("no room")
+		}
+		return io.NopCloser(strings.NewReader("a")), nil
+	})
+	s.offer(lost, func(bool) (io.ReadCloser, error) {
+		return nil, protocol.Refuse("attachment-unknown", "attachment b is not here", "")
+	})
+	again, _ := s.open() // by a later process
+	if r := s.final(again); r.Task != one.ID || r.Outcome != Done || !strings.Contains(r.Tail, "a=a") {
+		t.Errorf("%+v", r)
+	}
+	r := s.final(again)
+	if r.Task != two.ID || r.Outcome != Failed || r.Refusal == nil || r.Refusal.Code != "attachment-unknown" || !r.Started.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Lstat(filepath.Join(s.dir(two), keeper.DirFiles)); !os.IsNotExist(err) {
+		t.Errorf("files of an attempt that never began are on the disk: %v", err)
 	}
 	s.wantOneStart()
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ type stage struct {
 	cfg    Config
 	ledger string
 	flag   string // file that lets a waiting runner go on
+
+	contents sync.Map // of files, by hash: see offer
 }
 
 func newStage(t *testing.T, verb string, more ...string) *stage {

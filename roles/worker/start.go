@@ -42,7 +42,7 @@ var errCancelled = errors.New("cancelled")
 // Start accepts one attempt. When it returns nil the attempt is on stable storage and will be run once and reported, by
 // this process or a later one, as soon as a slot is free. It returns ErrStarted if the attempt was accepted before, a
 // *protocol.Refusal if its id is in use by another sender's task or cannot be a task's, or if a file of it is not what it
-// should be, and any other error, also of File.Open, if nothing was accepted. It may be called before Run.
+// should be, and any other error, also of Config.Open, if nothing was accepted. It may be called before Run.
 func (w *Worker) Start(t Task) error {
 	if err := protocol.CheckMsgID(t.ID); err != nil || t.Attempt < 1 {
 		return protocol.Refuse(protocol.CodeBadFrame, "a task needs an id and an attempt from 1", "")
@@ -54,7 +54,11 @@ func (w *Worker) Start(t Task) error {
 	if err := w.before(a); err != nil {
 		return err
 	}
-	if err := a.accept(t.Text, t.Files); err != nil {
+	err := w.checkFiles(t.Files)
+	if err == nil {
+		err = a.accept(t.Text)
+	}
+	if err != nil {
 		return fmt.Errorf("accept task: %w", err)
 	}
 	w.mu.Lock()
@@ -87,7 +91,7 @@ func (w *Worker) before(a *attempt) error {
 func (w *Worker) order(t Task) keeper.Order {
 	o := keeper.Order{
 		Task: t.ID, Attempt: t.Attempt, From: t.From, To: t.To,
-		Command: w.cfg.Command, Accept: t.Accept, Env: t.Env, Files: len(t.Files),
+		Command: w.cfg.Command, Accept: t.Accept, Env: t.Env, Files: len(t.Files), Attached: t.Files,
 		Wall: t.Wall, OutputBytesMax: w.cfg.OutputBytesMax, TokensMax: w.cfg.Tokens,
 		Author: w.cfg.AgentName, Accepted: time.Now(),
 	}
@@ -109,13 +113,12 @@ func (w *Worker) order(t Task) keeper.Order {
 }
 
 // accept writes the folder; the start file comes last and makes it count.
-func (a *attempt) accept(text string, files []File) error {
+func (a *attempt) accept(text string) error {
 	if err := os.Mkdir(a.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := placeFiles(filepath.Join(a.dir, keeper.DirFiles), files); err != nil {
-		_ = os.Remove(a.dir) // nothing was accepted; it stays if something else is in it
-		return err
+	if err := os.RemoveAll(filepath.Join(a.dir, keeper.DirFiles)); err != nil {
+		return err // of an earlier call that was cut off, by a version that put them there so early
 	}
 	if err := keeper.WriteFile(a.dir, keeper.FileText, []byte(text), true); err != nil {
 		return err

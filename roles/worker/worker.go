@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,12 +42,9 @@ type Task struct {
 	Files    []File            // what was attached to it
 }
 
-// File is one that goes with a task. The command finds it in ASTER_TASK_FILES, under a name made of this one.
-type File struct {
-	Name   string // its sender's
-	SHA256 string // in hex; what has another hash is refused
-	Open   func() (io.ReadCloser, error)
-}
+// File is one that goes with a task. The command finds it in ASTER_TASK_FILES, under a name made of this one. What has another
+// hash is refused.
+type File = keeper.Attached
 
 // RepoSpec names the repository and commit that a task starts from.
 type RepoSpec struct {

@@ -32,7 +32,7 @@ const (
 	FileReported = "reported"      // the node has the final report on disk; by the worker
 	FileLog      = "keeper.log"    // what the keeper says of its own troubles
 	DirWork      = "work"          // the work tree, or the empty folder
-	DirFiles     = "files"         // what was attached to the task; by the worker, before FileStart
+	DirFiles     = "files"         // what was attached to the task; by the worker, before FileTree
 )
 
 // Outcomes of a final report.
@@ -57,9 +57,17 @@ type Order struct {
 	TokensMax      int64             `json:"tokensMax,omitempty"` // 0: no limit
 	Author         string            `json:"author"`
 	Repo           *Repository       `json:"repo,omitempty"`
-	Files          int               `json:"files,omitempty"` // how many lie in DirFiles
-	Env            map[string]string `json:"env,omitempty"`   // added to the command's environment; no secrets, this is a file
+	Files          int               `json:"files,omitempty"`    // how many lie in DirFiles when it begins
+	Attached       []Attached        `json:"attached,omitempty"` // they, if they are put there when it gets its slot
+	Env            map[string]string `json:"env,omitempty"`      // added to the command's environment; no secrets, this is a file
 	Accepted       time.Time         `json:"accepted"`
+}
+
+// Attached names a file that goes with a task.
+type Attached struct {
+	Name   string `json:"name"`   // its sender's
+	SHA256 string `json:"sha256"` // in hex
+	Bytes  int64  `json:"bytes"`
 }
 
 // Repository is the one that the task names.
