@@ -62,6 +62,7 @@ func hostile() *fake {
 	}
 	f.openRooms[0].Topic, f.invited[1].UsedName = corpus[0], corpus[1]
 	f.snap.Status.Name, f.snap.Status.Warnings, f.snap.Status.Main.Agent = corpus[7], []string{corpus[0], corpus[6]}, protocol.AgentID(corpus[5])
+	f.snap.Messages[0].Envelope.Blobs[0].Name = "inv\u202Efdp.exe"
 	return f
 }
 
@@ -85,6 +86,12 @@ func TestHostileWordsAreInertInEveryView(t *testing.T) {
 		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void (history.pushState(null, "", %q), dispatchEvent(new Event("popstate")))`, view)))
 		until(t, ctx, `document.querySelectorAll(".message").length > 3 && !document.querySelector("as-panel .quiet")?.innerText.includes("Looking it up")`, 3*time.Second)
 		inert(t, ctx, view, 1440)
+		if view == "/" && !eval[bool](t, ctx, `document.body.textContent.includes("مرحبا بالعالم 12:30 שלום עולם") && document.body.textContent.includes("gnp.exe  reversed")`) {
+			t.Error("words that read from the right, or what is left of an attack, are not there whole")
+		}
+		if view == views[5] && !eval[bool](t, ctx, `document.querySelector("as-panel .attachments .name").textContent === "invfdp.exe"`) {
+			t.Error("the attachment's name is not shown as it is")
+		}
 	}
 	do(t, ctx, click(".open-palette"))
 	inert(t, ctx, "palette", 1440)
@@ -107,6 +114,9 @@ func inert(t *testing.T, ctx context.Context, where string, width int) {
 	}
 	if n := eval[int](t, ctx, `performance.getEntriesByType("resource").filter(r => !r.name.startsWith(location.origin)).length`); n != 0 {
 		t.Errorf("%s: %d requests left the origin", where, n)
+	}
+	if turned := eval[string](t, ctx, `(() => { const bad = /[\u202A-\u202E\u2066-\u2069]/; const of = (n) => [...n.attributes].filter((a) => !a.name.startsWith("data-") && !["value", "href"].includes(a.name)).map((a) => a.value); return [document.title, document.body.textContent, ...[...document.querySelectorAll("body *")].flatMap(of)].filter((s) => bad.test(s)).map((s) => s.slice(Math.max(0, s.search(bad) - 20)).slice(0, 60)).join("|"); })()`); turned != "" {
+		t.Errorf("%s: something turns the letters around it: %q", where, turned)
 	}
 	if tall := eval[int](t, ctx, `Math.max(0, ...[...document.querySelectorAll(".message, .task-row, .agent-row")].map(r => r.getBoundingClientRect().height))`); tall > 180 {
 		t.Errorf("%s: a row is %d px high", where, tall)

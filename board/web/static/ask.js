@@ -105,7 +105,7 @@ function actsOf(a, card, store, needs) {
 function answersOf(a, card, store, needs) {
   const out = [];
   if (a.options?.length) {
-    out.push(el("div", { class: "options" }, ...a.options.map((o, i) => el("button", { type: "button", class: "option", "data-sends": true, "data-pick": i + 1, on: { click: () => pick(card, o.label, store, needs) } },
+    out.push(el("div", { class: "options" }, ...a.options.map((o, i) => el("button", { type: "button", class: "option", "data-sends": true, "data-choice": o.label, "data-pick": i + 1, on: { click: () => pick(card, o.label, store, needs) } },
       el("kbd", {}, String(i + 1)), foreign(o.label, { class: "label" }), o.detail ? foreign(o.detail, { class: "detail" }) : ""))));
   }
   if (!a.free && !a.many) return out;
@@ -140,13 +140,13 @@ export function pick(card, label, store, needs) {
   const a = card.ask;
   if (a.many) {
     if (!card.picked.delete(label)) card.picked.add(label);
-    for (const b of card.querySelectorAll(".option")) attr(b, "aria-pressed", String(card.picked.has(b.querySelector(".label").textContent)));
+    for (const b of card.querySelectorAll(".option")) attr(b, "aria-pressed", String(card.picked.has(b.dataset.choice)));
     drawSend(card);
     return;
   }
   if (a.kind === "approval" && card.sure !== label) {
     card.sure = label;
-    for (const b of card.querySelectorAll(".option")) attr(b, "aria-pressed", String(b.querySelector(".label").textContent === label));
+    for (const b of card.querySelectorAll(".option")) attr(b, "aria-pressed", String(b.dataset.choice === label));
     tell(card, "wait", t("press_again", { what: label }));
     return;
   }

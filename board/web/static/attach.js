@@ -39,7 +39,7 @@ function item(m, b, who) {
   const path = "/api/v1/messages/" + encodeURIComponent(m.envelope.id) + "/attachments/" + b.sha256;
   const view = el("div", { class: "preview", hidden: true });
   const look = el("button", { type: "button", hidden: b.bytes > bytesMax, "data-act": "look" + b.sha256.slice(0, 8), on: { click: () => show(path, view, look) } }, t("look_at"));
-  return el("li", {}, foreign(b.name || b.sha256.slice(0, 12), { class: "name" }), el("span", { class: "quiet" }, bytes(b.bytes), b.use ? " · " + b.use : "", who ? " · " : "", who ? foreign(who) : ""), el("span", { class: "spacer" }), look,
+  return el("li", {}, foreign(b.name || b.sha256.slice(0, 12), { class: "name", dir: "ltr" }), el("span", { class: "quiet" }, bytes(b.bytes), b.use ? " · " + b.use : "", who ? " · " : "", who ? foreign(who) : ""), el("span", { class: "spacer" }), look,
     el("a", { class: "button", href: path, download: "", "data-act": "save" + b.sha256.slice(0, 8) }, t("save_file")), view);
 }
 

@@ -57,7 +57,7 @@ export class Attaching extends HTMLElement {
 
   show(x) {
     x.bar = el("progress", { max: 100, value: 0, "aria-label": t("attach_progress", { name: x.name }), hidden: Boolean(x.ref) });
-    x.row = el("li", {}, foreign(x.name, { class: "name" }), el("span", { class: "quiet" }, bytes(x.bytes)), x.bar,
+    x.row = el("li", {}, foreign(x.name, { class: "name", dir: "ltr" }), el("span", { class: "quiet" }, bytes(x.bytes)), x.bar,
       el("button", { type: "button", "aria-label": t("attach_remove", { name: x.name }), title: t("attach_remove", { name: x.name }), on: { click: () => this.remove(x) } }, "×"));
     this.items.push(x);
     this.list.append(x.row);

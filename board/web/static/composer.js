@@ -1,6 +1,6 @@
 // A person writes to an agent. The text and its message id are kept until the node says "logged": what is sent again
 // after a lost answer is the same message.
-import { attr, el, text } from "./dom.js";
+import { attr, el, foreign, text } from "./dom.js";
 import "./attaching.js";
 import { post, Refused } from "./feed.js";
 import { newMsgID } from "./ids.js";
@@ -167,9 +167,7 @@ class Composer extends HTMLElement {
 
   tell(tone, words) {
     attr(this.said, "data-tone", tone);
-    const inner = el("bdi");
-    inner.textContent = words;
-    this.said.replaceChildren(inner);
+    this.said.replaceChildren(foreign(words));
   }
 }
 customElements.define("as-composer", Composer);

@@ -1,5 +1,14 @@
 // Building and changing elements. Text enters as text only; there is no way here to give markup.
 
+// What turns the letters around it (bidi embeddings, overrides and isolates), and control characters but tab and line ends.
+const turning = /[\u202A-\u202E\u2066-\u2069\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]/g;
+
+// plain is text as it may be drawn: whatever reads from the right by its own letters still does, but nothing is made to.
+// Every text and every attribute that is read goes through here.
+export const plain = (value) => String(value ?? "").replace(turning, "");
+const read = new Set(["title", "aria-label", "placeholder", "label", "alt"]);
+const kid = (k) => (typeof k === "string" ? plain(k) : k);
+
 // el makes an element. Props: class, on (listeners by event), anything else an attribute (true: empty, false: absent).
 export function el(tag, props = {}, ...kids) {
   const node = document.createElement(tag);
@@ -10,14 +19,14 @@ export function el(tag, props = {}, ...kids) {
       attr(node, name, value);
     }
   }
-  node.append(...kids.filter((k) => k !== null && k !== undefined && k !== ""));
+  node.append(...kids.filter((k) => k !== null && k !== undefined && k !== "").map(kid));
   return node;
 }
 
 export function svg(tag, props = {}, ...kids) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(props)) node.setAttribute(name, value);
-  node.append(...kids);
+  for (const [name, value] of Object.entries(props)) attr(node, name, value);
+  node.append(...kids.map(kid));
   return node;
 }
 
@@ -26,20 +35,20 @@ export function attr(node, name, value) {
   if (value === false || value === null || value === undefined) {
     if (node.hasAttribute(name)) node.removeAttribute(name);
   } else {
-    const text = value === true ? "" : String(value);
+    const text = value === true ? "" : read.has(name) ? plain(value) : String(value);
     if (node.getAttribute(name) !== text) node.setAttribute(name, text);
   }
 }
 
 export function text(node, value) {
-  const s = value ?? "";
+  const s = plain(value);
   if (node.textContent !== s) node.textContent = s;
 }
 
 // foreign is text that somebody else wrote: isolated, so that its direction changes nothing around it.
 export function foreign(value, props = {}) {
   const node = el("bdi", props);
-  node.textContent = value ?? "";
+  node.textContent = plain(value);
   return node;
 }
 

@@ -1,5 +1,5 @@
 // What stands round the regions: the top, notices, the foot, tabs, and the list of keys.
-import { attr, el, foreign, text } from "./dom.js";
+import { attr, el, foreign, plain, text } from "./dom.js";
 import { age, bytes, count, noMain, timeOfDay } from "./words.js";
 import { show, where } from "./route.js";
 import { keep, kept } from "./kept.js";
@@ -56,7 +56,7 @@ class Top extends HTMLElement {
   // drawCount puts into title and icon what waits for this person.
   drawCount(store) {
     const n = store.waiting;
-    const title = (n ? "(" + count(n) + ") " : "") + "aster " + (store.status?.name ?? "");
+    const title = (n ? "(" + count(n) + ") " : "") + "aster " + plain(store.status?.name);
     if (document.title !== title) document.title = title;
     attr(this.icon, "href", n ? "/static/icon-asks.svg" : "/static/icon.svg");
     if (this.badge !== n) {

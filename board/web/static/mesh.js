@@ -64,7 +64,7 @@ class Mesh extends HTMLElement {
       const mx = cx + (x - cx) * 0.5, my = cy + (y - cy) * 0.5;
       kids.push(svg("line", { x1: cx, y1: cy, x2: x, y2: y, class: "link", "data-linked": p.linked ? "yes" : "no", "data-relayed": p.relayed ? "yes" : "no" }));
       const label = svg("text", { x: mx, y: my + 4, class: "label" });
-      label.textContent = words;
+      text(label, words);
       const back = svg("rect", { x: mx - words.length * 3.4 - 6, y: my - 9, width: words.length * 6.8 + 12, height: 18, rx: 4, class: "label-back" });
       kids.push(back, label);
     });
@@ -82,8 +82,8 @@ class Mesh extends HTMLElement {
     const g = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
       "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, p.role, linkOf(p, store), counted].join(", ") });
     const title = svg("text", { x: 0, y: -3, class: "name" }), role = svg("text", { x: 0, y: 14, class: "sub" });
-    title.textContent = name;
-    role.textContent = [store.status.main.peer === p.peer ? t("main_is") : "", sub, counted].filter(Boolean).join(" · ");
+    text(title, name);
+    text(role, [store.status.main.peer === p.peer ? t("main_is") : "", sub, counted].filter(Boolean).join(" · "));
     const w = Math.max(112, name.length * 8.4 + 40, role.textContent.length * 6.4 + 28);
     g.append(svg("rect", { x: -w / 2, y: -26, width: w, height: 52, rx: 10 }), title, role);
     g.addEventListener("click", () => go("n", p.peer, g));

@@ -1,5 +1,5 @@
 // One message, or several that are one row.
-import { attr, el, foreign, text } from "./dom.js";
+import { attr, el, foreign, plain, text } from "./dom.js";
 import { count, duration, messageID, senderOf, targetOf, timeNode } from "./words.js";
 import { stepCounts } from "./fold.js";
 import { go } from "./route.js";
@@ -102,7 +102,8 @@ function stepWords(list) {
 }
 
 // marked sets what was searched for apart.
-export function marked(words, searched) {
+export function marked(said, searched) {
+  const words = plain(said);
   const wanted = searched.split(/\s+/).filter(Boolean).map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (!wanted.length || !words) return [words];
   return words.split(new RegExp("(" + wanted.join("|") + ")", "giu")).map((part, i) => (i % 2 ? el("mark", {}, part) : part));

@@ -1,5 +1,6 @@
 // Notifications, off until asked for (BOARD 7): what interrupts is a risk, the last half of a clock, a blocked task that
 // was begun here, and no main for half a minute. One tab speaks for all. They hold names and clocks, no words of others.
+import { plain } from "./dom.js";
 import { countdown } from "./words.js";
 import { mine } from "./needs.js";
 import { keep, kept } from "./kept.js";
@@ -70,7 +71,7 @@ export class Notifier {
     this.hour.push(now);
     this.kinds.set(a.kind, now);
     const words = [a.asker, a.taskShort, clock ? t("left", { time: countdown(a.until - now) }) : ""].filter(Boolean).join(" · ");
-    const note = new Notification(t("notify_" + a.kind), { body: words, tag: "aster." + a.kind, icon: "/static/icon.svg", silent: true });
+    const note = new Notification(t("notify_" + a.kind), { body: plain(words), tag: "aster." + a.kind, icon: "/static/icon.svg", silent: true });
     note.addEventListener("click", () => { focus(); note.close(); });
   }
 }
