@@ -146,6 +146,7 @@ func (r *Replica) Compared(now time.Time, peer protocol.PeerID, v Vector) {
 	if k == nil {
 		return
 	}
+	k.storeAt = time.Time{} // what waits for older logs may wait no more
 	said := map[protocol.PeerID]*stated{}
 	of := func(p protocol.PeerID) *stated {
 		if said[p] == nil {

@@ -152,7 +152,9 @@ func TestNextIsNeverPastWhileAWindowIsFull(t *testing.T) {
 	if next := r.Next(); !next.After(start) || !next.Before(start.Add(time.Second)) {
 		t.Fatalf("next is %v", next.Sub(start))
 	}
-	r.Committed(start, commit(logOf(ada, 3), 1, protocol.PushBacklogBytes-1000, ""))
+	live := logOf(ada, 3)
+	live.Scope = protocol.ScopeOutside(olaf) // it waits for no other
+	r.Committed(start, commit(live, 1, protocol.PushBacklogBytes-1000, ""))
 	for _, s := range r.Ready(start).Send {
 		r.Sent(s.Peer, s.Log, s.To, s.Bytes)
 	}

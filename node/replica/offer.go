@@ -164,6 +164,7 @@ func (r *Replica) fork(peer protocol.PeerID, l *logState, theirs protocol.Hash) 
 		l.fork = f.Seq - 1
 		l.end = min(l.cut, l.fork)
 		l.author.sumOK = false
+		r.look()
 		r.forks = append(r.forks, f)
 	}
 	o := refused(protocol.CodeBadFrame, "two records under one number: the log is cut there")

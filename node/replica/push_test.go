@@ -216,6 +216,7 @@ func drain(r *Replica, now time.Time, size int) (bytes int, ranges []Range) {
 func TestAPeersWindowHolds(t *testing.T) {
 	const size = 10_000
 	past, live := logOf(ada, 1), logOf(ada, 2)
+	live.Scope = protocol.ScopeOutside(olaf) // it waits for no other
 	r := linkedTo(t, []Head{{Log: past, Seq: 1_000, Hash: protocol.Hash{1}}}, bob)
 	sent := map[protocol.LogID]uint64{}
 	more := func() (bytes int, ranges []Range) {

@@ -98,6 +98,10 @@ func (k *link) pushes(now time.Time, out []Range) []Range {
 			h.passAt = time.Time{} // waits for room, not for an instant
 			return false
 		}
+		if k.waits(h) {
+			h.passAt = time.Time{} // for what the peer says, not for an instant
+			return false
+		}
 		out = append(out, Range{Peer: k.peer, Log: h.log.id, From: h.sent + 1, To: limit, Bytes: h.liveBytes, Live: true})
 		k.depart(now, h, limit, h.liveBytes, false)
 		h.rest()
@@ -130,6 +134,9 @@ func (k *link) serve(now time.Time, out []Range) []Range {
 			if next.IsZero() || h.passAt.Before(next) {
 				next = h.passAt
 			}
+			continue
+		}
+		if k.waits(h) {
 			continue
 		}
 		room = max(room, 1)

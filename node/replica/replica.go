@@ -184,6 +184,7 @@ func (r *Replica) Cut(log protocol.LogID, seq uint64) {
 	}
 	l.end = min(l.cut, l.fork)
 	l.author.sumOK = false
+	r.look()
 }
 
 // open finds or makes the state of a log.

@@ -49,6 +49,7 @@ func (w *world) restart(a int) {
 	n := w.nodes[a]
 	w.logf("node %d starts again", a)
 	if w.rng.Intn(3) == 0 && w.elsewhere(n) {
+		w.older = true
 		for id, rs := range n.logs {
 			keep := len(rs)
 			for keep = w.rng.Intn(keep + 1); keep > 0 && len(rs[keep-1].Sig) == 0; keep-- {

@@ -27,7 +27,8 @@ type world struct {
 	sent  int              // records sent, repeats included
 	taken int
 	trace []string
-	scale int // what a byte counts for, so that small records fill large windows
+	older bool // some store was replaced by an older copy
+	scale int  // what a byte counts for, so that small records fill large windows
 }
 
 type node struct {
@@ -303,6 +304,7 @@ func (n *node) append(from protocol.PeerID, o Offer) *Commit {
 		bytes += (len(r.Body) + 100) * n.w.scale
 		n.logs[id] = append(n.logs[id], r)
 	}
+	n.checkOrder(id, o.Take[0].Seq)
 	if !n.w.maySee(n, id) {
 		n.w.fail("node %d took %s, which it may not see", n.at, id)
 	}

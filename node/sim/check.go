@@ -253,7 +253,7 @@ func (w *World) oneNameOneAgent() *broken {
 // sound judges what must hold at rest, and cannot become true by waiting.
 func (w *World) sound() *broken {
 	for _, n := range w.nodes {
-		for _, check := range []func(*node) *broken{w.contiguous, w.onceAnInbox, w.receiptsAreOfHomes} {
+		for _, check := range []func(*node) *broken{w.contiguous, w.onceAnInbox, w.inboxesInOrder, w.receiptsAreOfHomes} {
 			if b := check(n); b != nil {
 				return b
 			}

@@ -21,6 +21,7 @@ type client struct {
 	over     bool          // its name is another's: it has given up
 
 	given   map[protocol.Digest]hub.Ref // by identity: the record that it was given
+	last    map[writer]hub.Ref          // the newest that it was given of each
 	handled map[protocol.Digest]int
 	unacked []unacked
 	work    []protocol.Envelope // Delegates that it has
@@ -36,7 +37,7 @@ func agentName(i int) protocol.AgentID { return protocol.AgentID(fmt.Sprintf("ag
 
 func newClient(w *World, i int) *client {
 	c := &client{w: w, i: i, id: agentName(i), at: w.nodes[i%len(w.nodes)], late: w.chance(w.Plan.Lazy),
-		given: map[protocol.Digest]hub.Ref{}, handled: map[protocol.Digest]int{}}
+		given: map[protocol.Digest]hub.Ref{}, last: map[writer]hub.Ref{}, handled: map[protocol.Digest]int{}}
 	if i >= 26 {
 		c.id += protocol.AgentID(fmt.Sprint(i))
 	}

@@ -91,6 +91,7 @@ func (l *ledger) delivered(n *node, c *client, ref hub.Ref, env *protocol.Envelo
 	if before, ok := c.given[id]; ok && before != ref {
 		l.w.fail("an inbox holds a message once", "%s was given %s as %s/%d and %s/%d", c.id, env.ID, l.w.logName(before.Log), before.Seq, l.w.logName(ref.Log), ref.Seq)
 	}
+	l.inOrder(n, c, ref, env)
 	c.given[id] = ref
 	if n.disk.Durable(ref.Log) < ref.Seq {
 		l.w.fail("nothing is delivered before its sync", "node %d gave %s/%d", n.i, l.w.logName(ref.Log), ref.Seq)

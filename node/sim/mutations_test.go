@@ -61,9 +61,14 @@ var mutations = []mutation{
 		{"board/claim.go", "	ok := at.seq <= s.roster.DecisionBound(t, at.log)\n", "	ok := true\n"}}, claimsTest},
 	{"a new main without waiting: it grants what a silent member may hold", []edit{
 		{"roles/claim/granter.go", "	if len(g.silent) == 0 {\n		return 0\n	}\n	return max(", "	return 0 * max("}}, claimsTest},
+	{"a new start overtakes the one before: its log is sent to a peer that lacks the end of that", []edit{
+		{"node/replica/order.go", "	if h.sent > 0 {\n", "	if h.sent >= 0 {\n"}}, orderTest},
 }
 
-const claimsTest = "TestNothingIsHeldTwice"
+const (
+	claimsTest = "TestNothingIsHeldTwice"
+	orderTest  = "TestOneNodesWordsComeInItsOrder"
+)
 
 const (
 	mutationSeeds = 500
@@ -98,7 +103,7 @@ func TestMutations(t *testing.T) {
 		fmt.Fprintf(&table, "| %d | %s | %s | %s | %s |\n", i+1, m.what, files(m), seed, rule)
 	}
 	head := "# Mistakes that the simulation finds\n\n`make mutations` plants each of these in a copy of the repository, runs at most " +
-		fmt.Sprint(mutationSeeds) + " seeds from seed 1 on\n(of runs about claims alone where the mistake is about them), and writes this table. The files under `node/sim` are the shell's twin: there a mistake stands for the same one in package `node`.\n\n" +
+		fmt.Sprint(mutationSeeds) + " seeds from seed 1 on\n(of runs about claims or order alone where the mistake is about them), and writes this table. The files under `node/sim` are the shell's twin: there a mistake stands for the same one in package `node`.\n\n" +
 		"| | mistake | planted in | first seed | the promise that it breaks |\n|---|---|---|---|---|\n"
 	if t.Failed() {
 		return

@@ -1,0 +1,47 @@
+package replica
+
+import "time"
+
+// A node writes one log after another: every start begins a new one in each scope. Who is sent a start's log while it lacks
+// the end of the one before would hand its agents what was said last before what was said first. So nobody is sent a log of
+// which it holds nothing before it has said that it holds, to the end, the logs of the same node and scope that are older.
+// Whoever holds a part of a log then holds all of these, and so can serve them: it matters to nobody who passes a log on.
+
+// givenUp is after how many ranges sent in vain, about a minute, a peer is taken never to want a log: it cuts it lower, or
+// holds another branch of it. What it lacks there holds up nothing any more.
+const givenUp = 3
+
+// waits says whether a log must not be sent yet, since the peer lacks older ones of the same writer. What our store cannot
+// serve is waited for no longer: somebody else may have it, and it comes late.
+func (k *link) waits(h *held) bool {
+	if h.sent > 0 {
+		return false
+	}
+	for _, l := range h.log.author.logs {
+		if compareStarts(l.id.Start, h.log.id.Start) >= 0 {
+			return false
+		}
+		if l.id.Scope == h.log.id.Scope && k.lacks(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks says whether a peer does not hold all that there is of a log here, and can be given it.
+func (k *link) lacks(l *logState) bool {
+	if l.limit() == 0 {
+		return false
+	}
+	if h := k.logs[l]; h != nil {
+		return h.has < l.limit() && !h.stuck && h.fails < givenUp
+	}
+	return k.base(l) < l.limit()
+}
+
+// look lets all links look again at what waits to be served: what it waited for may count no more.
+func (r *Replica) look() {
+	for _, k := range r.links {
+		k.storeAt = time.Time{}
+	}
+}
