@@ -201,7 +201,7 @@ func (w *World) fails(a Action, n, m *node) bool {
 	case Drag:
 		n.slow = until
 	case Short:
-		n.short = until
+		n.short, n.missed = until, true
 	case Restore:
 		n.restoreOld(a)
 	default:

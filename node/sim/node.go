@@ -62,6 +62,7 @@ type node struct {
 	crash   crashPoint
 	slow    time.Duration // the disk is slow before
 	short   time.Duration // reads come short before
+	missed  bool          // they did once
 	full    time.Duration
 	asleep  time.Duration // suspended before
 	skew    time.Duration // of the clock at the next start

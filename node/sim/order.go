@@ -19,7 +19,7 @@ type writer struct {
 // given back what it lost when others have it, so runs with such disks promise no order, and neither does what an agent
 // is told of the past of a room that it was in before it was known.
 func (l *ledger) inOrder(n *node, c *client, ref hub.Ref, env *protocol.Envelope) {
-	if l.w.lean || env.Room != "" || n.short > 0 || l.w.Stats.Restores+l.w.Stats.Wipes > 0 {
+	if l.w.lean || env.Room != "" || n.missed || l.w.Stats.Restores+l.w.Stats.Wipes > 0 {
 		return
 	}
 	if _, again := c.given[env.Identity()]; again {
