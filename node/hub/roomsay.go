@@ -163,7 +163,7 @@ func (c *Core) roomLog(now time.Time, env *protocol.Envelope, r *room.Room, conn
 	c.roomSaid(room.At(last.At, ref.Log, ref.Seq), last.Wall, env, r)
 	c.out(Copy{Ref: ref, Env: env, Except: conn})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
-	c.fanOut(now, env, ref, scope)
+	c.fanOut(now, env, ref, scope, nil)
 	if env.From != "" {
 		c.out(ack)
 	}
@@ -191,12 +191,13 @@ func (c *Core) roomSaid(at room.Pos, wall int64, env *protocol.Envelope, r *room
 	}
 }
 
-// fanOut puts the message into the inbox of everyone that it is for and that lives here.
-func (c *Core) fanOut(now time.Time, env *protocol.Envelope, ref Ref, scope protocol.Scope) {
+// fanOut puts the message into the inbox of everyone that it is for and that lives here, but for those with whom it is over.
+func (c *Core) fanOut(now time.Time, env *protocol.Envelope, ref Ref, scope protocol.Scope, over []protocol.AgentID) {
 	for _, p := range env.Rcpt {
 		a := c.takes(p)
 		switch {
 		case a == nil || slices.ContainsFunc(a.box.byID[env.ID], func(l *letter) bool { return l.Ref == ref }):
+		case slices.Contains(over, a.bind.Agent) || c.settledNow(ref, env, a):
 		case a.box.full(Size(env)):
 			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, scope, ref)
 		default:
@@ -230,9 +231,9 @@ func (c *Core) roomArrived(now time.Time, in Applied) {
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
 	r := c.room(env.Room)
 	c.roomSaid(room.At(rec.At, rec.Log, rec.Seq), rec.Wall, env, r)
-	c.fanOut(now, env, ref, c.receiptScope(ref))
+	c.fanOut(now, env, ref, c.receiptScope(ref), in.Over)
 	if rec.Log.Scope == protocol.ScopeInside {
-		c.alsoFor(now, env, ref, r)
+		c.alsoFor(now, env, ref, r, in.Over)
 	}
 	if env.From == "" && r.Open() {
 		c.release(now, r)
@@ -241,7 +242,7 @@ func (c *Core) roomArrived(now time.Time, in Applied) {
 
 // alsoFor gives a message to those of the room's first participants who live here and whom the speaker's node had not
 // heard of yet: it named them as away, so nobody else gives it to them (fault KC13).
-func (c *Core) alsoFor(now time.Time, env *protocol.Envelope, ref Ref, r *room.Room) {
+func (c *Core) alsoFor(now time.Time, env *protocol.Envelope, ref Ref, r *room.Room, over []protocol.AgentID) {
 	if !r.Open() {
 		return
 	}
@@ -254,7 +255,7 @@ func (c *Core) alsoFor(now time.Time, env *protocol.Envelope, ref Ref, r *room.R
 			late.Rcpt = append(late.Rcpt, p)
 		}
 	}
-	c.fanOut(now, &late, ref, c.receiptScope(ref))
+	c.fanOut(now, &late, ref, c.receiptScope(ref), over)
 }
 
 // catchUp gives an agent that is bound for the first time what was said in its rooms before (fault KC13). The newest lines

@@ -12,9 +12,13 @@ import "time"
 const givenUp = 3
 
 // waits says whether a log must not be sent yet, since the peer lacks older ones of the same writer. What our store cannot
-// serve is waited for no longer: somebody else may have it, and it comes late.
+// serve is waited for no longer: somebody else may have it, and it comes late. The writer itself, whose store was lost, is
+// given all at once: what it said of its mail last it needs first.
 func (k *link) waits(h *held) bool {
 	if h.sent > 0 {
+		return false
+	}
+	if h.log.id.Peer == k.peer {
 		return false
 	}
 	for _, l := range h.log.author.logs {

@@ -43,7 +43,7 @@ func (a *Arrival) Take(now time.Time, offer *replica.Offer, envs []*protocol.Env
 		if i+1 < len(offer.Take) {
 			out[i].Hash = offer.Take[i+1].Prev
 		}
-		in := hub.Applied{Record: rec, Env: env, Seen: a.seen(env), Settled: a.settled(rec, env), Held: held}
+		in := hub.Applied{Record: rec, Env: env, Seen: a.seen(env), Settled: a.settled(rec, env), Over: a.over(rec, env), Held: held}
 		if mixed {
 			in.Disbelieved = said
 		}
@@ -161,4 +161,21 @@ func (a *Arrival) settled(rec *protocol.Record, env *protocol.Envelope) bool {
 	return err == nil && slices.ContainsFunc(tiers, func(t journal.TierPut) bool {
 		return (t.Tier == protocol.Processed || t.Tier == protocol.Refused) && a.Hub.Now(t.Agent) == a.Hub.Now(env.To)
 	})
+}
+
+// over names those with whom a room's message that comes only now was over before, by this node's word that came back first.
+func (a *Arrival) over(rec *protocol.Record, env *protocol.Envelope) (out []protocol.AgentID) {
+	if env == nil || env.Room == "" || !a.Older {
+		return nil
+	}
+	tiers, err := a.Past.Tiers(rec.Log, rec.Seq)
+	if err != nil {
+		return nil
+	}
+	for _, t := range tiers {
+		if t.Tier == protocol.Processed || t.Tier == protocol.Refused {
+			out = append(out, a.Hub.Now(t.Agent))
+		}
+	}
+	return out
 }
