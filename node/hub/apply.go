@@ -75,7 +75,7 @@ func (c *Core) message(now time.Time, in Applied) {
 	if a == nil {
 		return
 	}
-	if in.Settled || c.settledNow(ref, env, a) {
+	if in.Settled || in.Later || c.settledNow(ref, env, a) {
 		return // by a former home, of an agent that moved here, or by this one before its disk was replaced by an older copy
 	}
 	c.take(now, a, ref, env, in.Seen)

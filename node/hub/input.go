@@ -100,6 +100,8 @@ type Applied struct {
 	// Settled: a home of the recipient has said that it was processed or refused: a former one, of an agent that moved here,
 	// or this one, whose disk was replaced by an older copy since.
 	Settled bool
+	// Later: its recipient is known here again since this turn, and takes it with what was passed over before (Missed).
+	Later bool
 	// Over names those of whom the same is known of a room's message: this home's own word, come back to it.
 	Over []protocol.AgentID
 	// Held says how far a log is held here. Nil: the author is believed to speak of messages that there are.

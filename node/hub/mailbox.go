@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -13,6 +15,13 @@ type mailbox struct {
 	byID  map[protocol.MsgID][]*letter
 	bytes int
 	gone  int // processed letters still in items
+	last  map[writer]Ref
+}
+
+// writer is who writes one log after another: a node in one scope.
+type writer struct {
+	peer  protocol.PeerID
+	scope protocol.Scope
 }
 
 type letter struct {
@@ -26,12 +35,26 @@ type letter struct {
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{byRef: map[Ref]*letter{}, byID: map[protocol.MsgID][]*letter{}}
+	return &mailbox{byRef: map[Ref]*letter{}, byID: map[protocol.MsgID][]*letter{}, last: map[writer]Ref{}}
 }
 
+// put adds a letter behind all others, but before those that the same node logged later: a home that lost its store takes
+// up what was passed over when it is known again.
 func (m *mailbox) put(l Letter) *letter {
 	it := &letter{Letter: l}
-	m.items = append(m.items, it)
+	by := writer{l.Ref.Log.Peer, l.Ref.Log.Scope}
+	at := len(m.items)
+	if last, ok := m.last[by]; ok && compareRefs(l.Ref, last) < 0 {
+		later := func(o *letter) bool {
+			return writer{o.Ref.Log.Peer, o.Ref.Log.Scope} == by && compareRefs(l.Ref, o.Ref) < 0
+		}
+		if first := slices.IndexFunc(m.items, later); first >= 0 {
+			at = first
+		}
+	} else {
+		m.last[by] = l.Ref
+	}
+	m.items = slices.Insert(m.items, at, it)
 	m.byRef[l.Ref] = it
 	m.byID[l.ID] = append(m.byID[l.ID], it)
 	m.bytes += l.Bytes
@@ -89,4 +112,9 @@ func (m *mailbox) take(l *letter) {
 		}
 		m.items, m.gone = live, 0
 	}
+}
+
+// compareRefs orders records of one writer.
+func compareRefs(a, b Ref) int {
+	return cmp.Or(a.Log.Start.Compare(b.Log.Start), cmp.Compare(a.Seq, b.Seq))
 }

@@ -47,13 +47,34 @@ func (a *Arrival) Take(now time.Time, offer *replica.Offer, envs []*protocol.Env
 		if mixed {
 			in.Disbelieved = said
 		}
+		in.Later = in.Env != nil && a.Belief.back[protocol.FoldAgentID(a.Hub.Now(in.Env.To))]
+		again := a.knownAgain(rec)
 		a.Hub.Step(now, in)
+		if again != "" && a.Hub.TakenHere(again) {
+			a.Belief.regain(a.Hub.Now(again))
+		}
 	}
 	return out
 }
 
+// knownAgain is the agent that a record may make known again here, where mail for it may have been passed over. What comes for
+// it in the same turn waits until that is taken up (Missed).
+func (a *Arrival) knownAgain(rec *protocol.Record) protocol.AgentID {
+	if rec.Kind != protocol.KindBind {
+		return ""
+	}
+	b, err := protocol.DecodeBody[protocol.BindBody](rec)
+	if err != nil || b.Home != rec.Log.Peer || b.Forgotten || a.Hub.TakenHere(b.Agent) {
+		return ""
+	}
+	return b.Agent
+}
+
 // Belief remembers the bindings of a turn, which the board has not folded yet. Forget them once it has.
-type Belief struct{ now map[boundKey]bool }
+type Belief struct {
+	now  map[boundKey]bool
+	back map[protocol.AgentID]bool // folded: agents that are known here again
+}
 
 // boundKey names an agent in a log.
 type boundKey struct {
@@ -62,7 +83,17 @@ type boundKey struct {
 }
 
 // Forget begins a new turn.
-func (b *Belief) Forget() { clear(b.now) }
+func (b *Belief) Forget() {
+	clear(b.now)
+	clear(b.back)
+}
+
+func (b *Belief) regain(agent protocol.AgentID) {
+	if b.back == nil {
+		b.back = map[protocol.AgentID]bool{}
+	}
+	b.back[protocol.FoldAgentID(agent)] = true
+}
 
 func (b *Belief) note(log protocol.LogID, agent protocol.AgentID, bound bool) {
 	if b.now == nil {
