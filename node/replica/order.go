@@ -1,6 +1,9 @@
 package replica
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A node writes one log after another: every start begins a new one in each scope. Who is sent a start's log while it lacks
 // the end of the one before would hand its agents what was said last before what was said first. So nobody is sent a log of
@@ -21,11 +24,10 @@ func (k *link) waits(h *held) bool {
 	if h.log.id.Peer == k.peer {
 		return false
 	}
-	for _, l := range h.log.author.logs {
-		if compareStarts(l.id.Start, h.log.id.Start) >= 0 {
-			return false
-		}
-		if l.id.Scope == h.log.id.Scope && k.lacks(l) {
+	older := h.log.author.logs
+	at, _ := slices.BinarySearchFunc(older, h.log, byStart)
+	for i := at - 1; i >= 0; i-- { // who catches up lacks the newest
+		if l := older[i]; l.id.Scope == h.log.id.Scope && k.lacks(l) {
 			return true
 		}
 	}

@@ -141,3 +141,24 @@ func TestANewStartDoesNotWaitForWhatCannotCome(t *testing.T) {
 		}
 	}
 }
+
+// A newcomer is given the logs of many starts one after another, which must not cost their square.
+func TestANewcomerIsGivenManyStartsInTheirOrder(t *testing.T) {
+	const starts = 500
+	var heads []Head
+	for i := range uint64(starts) {
+		heads = append(heads, Head{logOf(ada, i+1), 1, protocol.Hash{1}})
+	}
+	r := linkedTo(t, heads, bob)
+	for i := range uint64(starts) {
+		rd := r.Ready(start)
+		if len(rd.Send) != 1 || rd.Send[0].Log != logOf(ada, i+1) {
+			t.Fatalf("after %d starts %d ranges", i, len(rd.Send))
+		}
+		r.Sent(bob, rd.Send[0].Log, 1, 100)
+		if rd = r.Ready(start); len(rd.Send) > 0 {
+			t.Fatalf("start %d before %d is held", rd.Send[0].Log.Start.At, i+1)
+		}
+		r.Confirmed(start, bob, []Mark{{Log: logOf(ada, i+1), Seq: 1}})
+	}
+}
