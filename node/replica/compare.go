@@ -264,7 +264,9 @@ func (r *Replica) compareLog(now time.Time, k *link, l *logState, m Mark, former
 	if h.has > m.Seq { // it says less than before: believe it
 		h.has = m.Seq
 	}
-	h.stuck = false
+	if h.stuck {
+		h.stuck, h.dry = false, min(h.dry+1, givenUp)
+	}
 	if k.compares%feedCompares == 0 {
 		h.fed = false
 	}

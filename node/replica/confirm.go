@@ -38,7 +38,7 @@ func (r *Replica) advance(now time.Time, k *link, h *held, seq uint64) {
 	if seq <= h.has {
 		return
 	}
-	h.has, h.fails = seq, 0
+	h.has, h.fails, h.dry = seq, 0, 0
 	if k.land(h, func(f flight) bool { return f.to <= seq }) && l.id.Peer != r.self {
 		h.fed = true
 	}

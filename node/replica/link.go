@@ -65,6 +65,7 @@ type held struct {
 	asked bool  // it has asked
 	fails uint8 // how often a range was sent in vain
 	stuck bool  // our store could not serve it
+	dry   uint8 // at how many comparisons in a row
 }
 
 // flight is a range on its way.

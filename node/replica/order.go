@@ -11,12 +11,12 @@ import (
 // Whoever holds a part of a log then holds all of these, and so can serve them: it matters to nobody who passes a log on.
 
 // givenUp is after how many ranges sent in vain, about a minute, a peer is taken never to want a log: it cuts it lower, or
-// holds another branch of it. What it lacks there holds up nothing any more.
+// holds another branch of it. After as many comparisons our store is taken never to serve it: somebody else may have it, and
+// it comes late. What the peer lacks there holds up nothing any more.
 const givenUp = 3
 
-// waits says whether a log must not be sent yet, since the peer lacks older ones of the same writer. What our store cannot
-// serve is waited for no longer: somebody else may have it, and it comes late. The writer itself, whose store was lost, is
-// given all at once: what it said of its mail last it needs first.
+// waits says whether a log must not be sent yet, since the peer lacks older ones of the same writer. The writer itself, whose
+// store was lost, is given all at once: what it said of its mail last it needs first.
 func (k *link) waits(h *held) bool {
 	if h.sent > 0 {
 		return false
@@ -40,7 +40,7 @@ func (k *link) lacks(l *logState) bool {
 		return false
 	}
 	if h := k.logs[l]; h != nil {
-		return h.has < l.limit() && !h.stuck && h.fails < givenUp
+		return h.has < l.limit() && h.dry < givenUp && h.fails < givenUp
 	}
 	return k.base(l) < l.limit()
 }

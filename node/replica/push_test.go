@@ -280,6 +280,7 @@ func TestASingleLargeCommitPassesTheWindow(t *testing.T) {
 
 func TestARangeThatTheStoreCannotServeWaitsForTheNextComparison(t *testing.T) {
 	log, other := logOf(ada, 1), logOf(ada, 2)
+	other.Scope = protocol.ScopeOutside(olaf) // it waits for no other
 	r := linkedTo(t, []Head{{Log: log, Seq: 9, Hash: protocol.Hash{1}}, {Log: other, Seq: 1, Hash: protocol.Hash{2}}}, bob)
 	rd := r.Ready(start)
 	if len(rd.Send) != 1 || rd.Send[0].Log != log {
