@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
@@ -97,10 +98,17 @@ func (l *ledger) delivered(n *node, c *client, ref hub.Ref, env *protocol.Envelo
 		l.w.fail("nothing is delivered before its sync", "node %d gave %s/%d", n.i, l.w.logName(ref.Log), ref.Seq)
 	}
 	for _, row := range n.disk.inbox[protocol.FoldAgentID(c.id)] {
-		if row.state == processed && row.rec.Record.Log == ref.Log && row.rec.Record.Seq == ref.Seq {
+		if row.state == processed && row.rec.Record.Log == ref.Log && row.rec.Record.Seq == ref.Seq && n.vouchedFor(ref) {
 			l.w.fail("what is acknowledged is not given again", "node %d gave %s/%d to %s", n.i, l.w.logName(ref.Log), ref.Seq, c.id)
 		}
 	}
+}
+
+// vouchedFor says whether an agent of this home has acknowledged a message. What another of the same name said of it, before
+// the two were told apart, is nothing that this one said.
+func (n *node) vouchedFor(ref hub.Ref) bool {
+	tiers, _ := n.disk.Tiers(ref.Log, ref.Seq)
+	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Processed && t.By == n.peer })
 }
 
 // underOwnName judges as whose words a client is shown a message: under a name that somebody bears it is that agent's own.
