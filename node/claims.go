@@ -93,14 +93,20 @@ func (n *Node) Acquire(ctx context.Context, req api.ClaimRequest) (out api.Claim
 	}
 }
 
-// ReleaseClaim implements web.Office.
+// ReleaseClaim implements web.Office. A store without room refuses: then the claim is held as before.
 func (n *Node) ReleaseClaim(ctx context.Context, id string) error {
 	var no *protocol.Refusal
+	var undone error
 	err := n.loop.call(ctx, func() {
-		no = n.loop.office.Release(id)
+		if no = n.loop.office.Release(id); no == nil {
+			n.loop.after = append(n.loop.after, func(err error) { undone = err })
+		}
 	})
-	if err == nil && no != nil {
-		err = no
+	switch {
+	case err != nil:
+		return err
+	case no != nil:
+		return no
 	}
-	return err
+	return undone
 }

@@ -32,11 +32,14 @@ func (s *askShell) Send(_ protocol.PeerID, f meshwire.Frame) {
 	s.sent = append(s.sent, f.(meshwire.Claims))
 }
 
-func (s *askShell) commit() {
+func (s *askShell) commit() { s.end(nil) }
+
+// end is the end of a turn: it is durable, or taken back for err.
+func (s *askShell) end(err error) {
 	all := s.after
 	s.after = nil
 	for _, f := range all {
-		f(nil)
+		f(err)
 	}
 }
 

@@ -88,18 +88,26 @@ func (o *Office) lost(c claim.Claim, why string) {
 	}{"You hold " + strings.Join(c.Scopes, ", ") + " no more: " + why, c.ID, c.Scopes, why})})
 }
 
-// letGo ends a claim of an agent here.
+// letGo ends a claim of an agent here. Main on another node hears of it once the end is durable here, as it may grant the
+// same to another at once: a crash, or a turn that is taken back, must not leave a store in which the claim goes on. What is
+// taken back was not said, and the claim is held as before.
 func (o *Office) letGo(c claim.Claim, why string) {
-	o.holder.Drop(c.ID)
+	putBack := o.holder.LetGo(c.ID)
 	o.keepClaims()
-	if o.main() == o.self {
-		if o.granter != nil {
-			o.granter.Release(o.self, c.ID, why)
-			o.writeClaims()
-		}
-		return
+	here := o.main() == o.self
+	if here && o.granter != nil {
+		o.granter.Release(o.self, c.ID, why)
+		o.writeClaims()
 	}
-	_, _ = o.ask(meshwire.Claims{Kind: askRelease, Items: []meshwire.ClaimItem{{ID: c.ID, Why: why}}}, func(meshwire.Claims) {}) // else its lease ends it
+	o.do.Durable(func(err error) {
+		switch {
+		case err != nil:
+			putBack()
+			o.look = o.do.Now().Add(protocol.MainSilence) // a full store: what ended is ended again, but not in every turn
+		case !here:
+			_, _ = o.ask(meshwire.Claims{Kind: askRelease, Items: []meshwire.ClaimItem{{ID: c.ID, Why: why}}}, func(meshwire.Claims) {}) // else its lease ends it
+		}
+	})
 }
 
 func (o *Office) renew(asked protocol.Moment, all []claim.Claim) {
@@ -208,7 +216,7 @@ func (o *Office) askFor(c claim.Claim, granted, say func(claim.Claim, *protocol.
 	return drop
 }
 
-// Release ends a claim of an agent here.
+// Release ends a claim of an agent here, unless the turn is taken back.
 func (o *Office) Release(id string) *protocol.Refusal {
 	for _, c := range o.Held() {
 		if c.ID == id {

@@ -85,6 +85,24 @@ func (h *Holder) Drop(id string) (Claim, bool) {
 	return c.Claim, true
 }
 
+// LetGo forgets a claim that this node ends itself. putBack undoes that, for when its end could not be kept: it goes on with
+// the lease it had, unless the same is held anew by then. Main must hear of the end only once the end is kept.
+func (h *Holder) LetGo(id string) (putBack func()) {
+	c := h.claims[id]
+	if c == nil {
+		return func() {}
+	}
+	delete(h.claims, id)
+	return func() {
+		for _, now := range h.claims {
+			if now.Agent == c.Agent && now.Session == c.Session && slices.Equal(now.Scopes, c.Scopes) {
+				return
+			}
+		}
+		h.claims[id] = c
+	}
+}
+
 // Left is how long a claim may still be used without a renewal; 0: not at all.
 func (h *Holder) Left(now protocol.Moment, id string) time.Duration {
 	c := h.claims[id]
