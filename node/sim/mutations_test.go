@@ -33,7 +33,7 @@ var mutations = []mutation{
 	{"a log goes on after a restore: a start is called as the one before", []edit{
 		{"node/sim/boot.go", "protocol.Start{At: clock + 1, Rand: w.rng.Uint64()}", "protocol.Start{At: protocol.HLCAt(epoch), Rand: w.rng.Uint64()*0 + uint64(n.i)}"}}, ""},
 	{"a cut ignored: records beyond it are taken", []edit{
-		{"node/replica/replica.go", "	l.end = min(l.cut, l.fork)\n	l.author.sumOK = false\n}", "	l.author.sumOK = false\n}"}}, ""},
+		{"node/replica/replica.go", "	l.end = min(l.cut, l.fork)\n	l.author.sumOK = false\n	r.look()\n", "	l.author.sumOK = false\n	r.look()\n"}}, ""},
 	{"a gap applied: a range is taken above what is missing", []edit{
 		{"node/replica/offer.go", "	case first > held+1:\n		return r.gap(now, peer, id, last)\n	default:\n		return r.take(now, peer, id, recs[held+1-first:], hashAt)", "	case first > held+1:\n		return r.take(now, peer, id, recs, hashAt)\n	default:\n		return r.take(now, peer, id, recs[held+1-first:], hashAt)"}}, ""},
 	{"decided at arrival: rights are judged again where a message arrives", []edit{
