@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
 )
 
 // fillUp writes records of the node's own until the store has no room for another one.
@@ -76,5 +78,26 @@ func TestDelegateMetAtTheEndIsNotReportedAsFailed(t *testing.T) {
 	all, err := n.store.Messages(journal.Query{Intent: protocol.WorkerReport})
 	if err != nil || len(all) > 0 {
 		t.Errorf("%d reports, %v", len(all), err)
+	}
+}
+
+// TestReleaseOnAFullStoreIsRefused: whoever asked hears that it did not happen, and the claim is held as before.
+func TestReleaseOnAFullStoreIsRefused(t *testing.T) {
+	var n *Node
+	r := start(t, func(c *Config) { c.Store.BytesMax = 6 << 20; c.probe = func(x *Node) { n = x } })
+	r.attach(t, "ada")
+	got, err := n.Acquire(t.Context(), api.ClaimRequest{Agent: "ada", Scopes: []string{"path:src/"}, PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.fillUp(t, 60<<10)
+	n.fillUp(t, 1)
+	var no *protocol.Refusal
+	if err := n.ReleaseClaim(t.Context(), got.ID); !errors.As(err, &no) || no.Code != protocol.CodeDiskFull {
+		t.Errorf("the release was answered with %v, want %s", err, protocol.CodeDiskFull)
+	}
+	all, err := n.Claims(t.Context())
+	if err != nil || len(all) != 1 || all[0].ID != got.ID || all[0].Left <= 0 {
+		t.Errorf("claims %+v, %v: want %s alone, with its lease", all, err, got.ID)
 	}
 }
