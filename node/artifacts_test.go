@@ -400,7 +400,7 @@ func TestAttachmentCrossesNodesFromWhereItWasCutOff(t *testing.T) {
 		}
 	}
 	half(content(4, 1000)) // of something else, so that the end tells whether it was gone on with
-	if err := nb.blobs.fetchOnce(na.home.peer, ref); err == nil || nb.store.HasBlob(sum) {
+	if err := nb.blobs.fetchOnce(t.Context(), na.home.peer, ref); err == nil || nb.store.HasBlob(sum) {
 		t.Fatal("the half was not used, or not checked")
 	}
 	half(data[:3*asterism.ArtifactChunkBytes+5])

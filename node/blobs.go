@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func (b *blobs) fetchAll(from protocol.PeerID, refs []protocol.BlobRef) bool {
 		if b.n.store.KeepBlob(ref.SHA256) {
 			continue
 		}
-		err := b.fetchOnce(from, ref)
+		err := b.fetchOnce(b.n.ctx, from, ref)
 		if err == nil {
 			continue
 		}
@@ -113,7 +114,7 @@ func (b *blobs) fetchAll(from protocol.PeerID, refs []protocol.BlobRef) bool {
 }
 
 // fetchOnce fetches content, or waits while another queue fetches the same.
-func (b *blobs) fetchOnce(from protocol.PeerID, ref protocol.BlobRef) error {
+func (b *blobs) fetchOnce(ctx context.Context, from protocol.PeerID, ref protocol.BlobRef) error {
 	for {
 		b.mu.Lock()
 		coming := b.coming[ref.SHA256]
@@ -126,6 +127,8 @@ func (b *blobs) fetchOnce(from protocol.PeerID, ref protocol.BlobRef) error {
 		}
 		select {
 		case <-coming:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-b.n.done:
 			return errStopping
 		}
@@ -139,15 +142,19 @@ func (b *blobs) fetchOnce(from protocol.PeerID, ref protocol.BlobRef) error {
 		delete(b.coming, ref.SHA256)
 		b.mu.Unlock()
 	}()
-	return b.fetch(from, ref)
+	return b.fetch(ctx, from, ref)
 }
 
-// errLeftDisk says that content was over and left the disks of all who were asked.
-var errLeftDisk = errors.New("it was over and has left")
+var (
+	// errLeftDisk says that content was over and left the disks of all who were asked.
+	errLeftDisk = errors.New("it was over and has left")
+	// errNowhere says that all members of the inside were asked, and nobody has it.
+	errNowhere = errors.New("nobody has it")
+)
 
 // fetch asks the peer that sent the record, if any, then the others. It returns errLeftDisk when all of them answered, and
 // one of the inside that it had it and let it go.
-func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
+func (b *blobs) fetch(ctx context.Context, from protocol.PeerID, ref protocol.BlobRef) error {
 	var peers []protocol.PeerID
 	if from != "" {
 		peers = append(peers, from)
@@ -160,8 +167,11 @@ func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
 	var errs []error
 	left, silent := false, false
 	for _, p := range peers {
-		ctx, cancel := context.WithTimeout(b.n.ctx, blobTime)
-		err := b.fetchFrom(ctx, p, ref)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		one, cancel := context.WithTimeout(ctx, blobTime)
+		err := b.fetchFrom(one, p, ref)
 		cancel()
 		if err == nil {
 			return nil
@@ -170,15 +180,34 @@ func (b *blobs) fetch(from protocol.PeerID, ref protocol.BlobRef) error {
 		silent = silent || !errors.Is(err, errLeftDisk) && !errors.Is(err, errNotThere)
 		errs = append(errs, fmt.Errorf("from %s: %w", b.n.nameOf(p), err))
 	}
+	var nowhere error
+	if !silent && b.n.allInside(peers) {
+		nowhere = errNowhere
+	}
 	if left && !silent {
-		return errLeftDisk
+		return errors.Join(errLeftDisk, nowhere)
 	}
 	for i, err := range errs { // who was silent may still have it
 		if errors.Is(err, errLeftDisk) {
 			errs[i] = errNotThere
 		}
 	}
-	return errors.Join(errs...)
+	if len(peers) == 0 {
+		errs = append(errs, errors.New("nobody is linked"))
+	}
+	return errors.Join(append(errs, nowhere)...)
+}
+
+// allInside says that no other member of the inside is lacking among peers.
+func (n *Node) allInside(peers []protocol.PeerID) bool {
+	if s := n.standings.Load(); s != nil {
+		for p, standing := range *s {
+			if standing == mesh.Inside && p != n.home.peer && !slices.Contains(peers, p) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // errNotThere says that a peer has no such content, or does not show it to us.

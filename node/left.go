@@ -28,24 +28,37 @@ func (n *Node) openContent(ref protocol.BlobRef) (io.ReadSeekCloser, int64, erro
 	if !errors.Is(err, journal.ErrNoBlob) {
 		return r, total, err
 	}
-	if _, left := n.store.LeftAt(ref.SHA256); left && n.full() == nil && n.blobs.fetchOnce("", ref) == nil {
+	if _, left := n.store.LeftAt(ref.SHA256); left && n.full() == nil && n.blobs.fetchOnce(n.ctx, "", ref) == nil {
 		return n.store.OpenBlob(ref.SHA256)
 	}
 	return nil, 0, err
 }
 
-// openForTask opens what was attached to a task, wherever it still is: without it the task is not begun.
-func (n *Node) openForTask(_ context.Context, f worker.File, _ bool) (io.ReadCloser, error) {
+// openForTask opens what was attached to a task. Before the task is accepted that is here, see runner.bring; by the time of its
+// slot it may have left this disk, and is fetched again. Without it the task is not begun.
+func (n *Node) openForTask(ctx context.Context, f worker.File, accepting bool) (io.ReadCloser, error) {
 	ref := protocol.BlobRef{Name: f.Name, SHA256: f.SHA256, Bytes: f.Bytes}
-	r, _, err := n.openContent(ref)
-	if errors.Is(err, journal.ErrNoBlob) && n.full() == nil && n.blobs.fetchOnce("", ref) == nil {
+	r, _, err := n.store.OpenBlob(ref.SHA256)
+	if !errors.Is(err, journal.ErrNoBlob) || accepting {
+		return r, err
+	}
+	if err = n.fetchForTask(ctx, ref); err == nil {
 		r, _, err = n.store.OpenBlob(ref.SHA256)
 	}
-	if errors.Is(err, journal.ErrNoBlob) {
-		words, hint := n.absence(ref.SHA256)
-		return nil, protocol.Refuse(asterism.CodeAttachmentUnknown, "attachment %q is not here: %s", hint, protocol.CutText(ref.Name, 100), words)
-	}
 	return r, err
+}
+
+// fetchForTask fetches what a task needs from whoever has it. A refusal says that nobody does; any other error may pass.
+func (n *Node) fetchForTask(ctx context.Context, ref protocol.BlobRef) error {
+	if no := n.full(); no != nil {
+		return fmt.Errorf("fetch attachment: %s", no.Error()) // until there is room again
+	}
+	err := n.blobs.fetchOnce(ctx, "", ref)
+	if errors.Is(err, errNowhere) {
+		words, hint := n.absence(ref.SHA256)
+		return protocol.Refuse(asterism.CodeAttachmentUnknown, "attachment %q is not here: %s", hint, protocol.CutText(ref.Name, 100), words)
+	}
+	return err
 }
 
 // fillToShow is fill for those who look: in the place of a value that is not here it says why.

@@ -81,6 +81,9 @@ func (l *loop) linkUp(info mesh.LinkInfo) {
 	l.rep.LinkUp(l.now, info.Peer, st == mesh.Inside)
 	l.sendPresence(info.Peer)
 	l.peersChanged()
+	if l.n.runner != nil {
+		l.n.runner.linked()
+	}
 }
 
 func (l *loop) linkDown(peer protocol.PeerID, why error) {

@@ -205,7 +205,7 @@ func (n *Node) fetchDamaged(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := n.blobs.fetchOnce("", protocol.BlobRef{SHA256: sha, Bytes: protocol.BlobBytesMax}); err != nil {
+		if err := n.blobs.fetchOnce(ctx, "", protocol.BlobRef{SHA256: sha, Bytes: protocol.BlobBytesMax}); err != nil {
 			n.log.Warn("damaged content has not come again", "sha256", sha, "err", err)
 		}
 	}

@@ -246,7 +246,7 @@ func (n *Node) openParts(exposed bool) error {
 	if err != nil {
 		return err
 	}
-	n.runner = &runner{n: n, w: w, wake: make(chan struct{}, 1), told: map[protocol.TaskID]toldProgress{}}
+	n.runner = &runner{n: n, w: w, wake: make(chan struct{}, 1), told: map[protocol.TaskID]toldProgress{}, delayed: map[protocol.MsgID]*delayed{}}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -23,6 +24,12 @@ type runner struct {
 	wake  chan struct{} // capacity 1: there may be new mail
 	conn  hub.ConnID    // set before the loop knows of it
 	gate  sync.Mutex    // held while a task is taken from the inbox, and while the agent moves
+
+	retry atomic.Bool // a peer has linked: what is delayed is tried now
+
+	// Guarded by gate.
+	delayed  map[protocol.MsgID]*delayed // Delegates that stay unread for now
+	fetching int                         // for how many of them what they need is fetched
 
 	// Owned by run.
 	told map[protocol.TaskID]toldProgress
@@ -75,50 +82,98 @@ func (r *runner) take(ctx context.Context) {
 		r.n.log.Error("inbox not readable", "part", "worker", "err", err)
 		return
 	}
+	if r.retry.Swap(false) {
+		for _, d := range r.delayed {
+			d.again = time.Time{}
+		}
+	}
+	unread := map[protocol.MsgID]*protocol.Envelope{} // the Delegates of this inbox that were not started
 	for i := range rows {
+		if ctx.Err() != nil {
+			return
+		}
 		env := r.n.inNames(&rows[i].Message)
 		if env.Room != "" && !env.Names(r.agent) {
 			continue // said to others in a room
 		}
 		switch env.Intent {
 		case protocol.Delegate:
-			r.start(ctx, env)
+			if !r.start(ctx, env) {
+				unread[env.ID] = env
+			}
 		case protocol.Cancel:
-			r.cancel(ctx, env)
+			r.cancel(ctx, env, unread)
+		}
+	}
+	for id := range r.delayed {
+		if unread[id] == nil {
+			r.forget(id)
 		}
 	}
 }
 
-func (r *runner) start(ctx context.Context, env *protocol.Envelope) {
+// start says whether a Delegate needs no more: it was started, or refused by name. What may pass leaves it unread.
+func (r *runner) start(ctx context.Context, env *protocol.Envelope) (settled bool) {
+	if d := r.delayed[env.ID]; d != nil && time.Now().Before(d.again) {
+		return false
+	}
+	here, err := r.bring(ctx, env)
+	if !here && err == nil {
+		return false
+	}
+	if err == nil {
+		err = r.begin(ctx, env)
+	}
+	return r.settle(ctx, env, err)
+}
+
+// settle does what follows from how a start went.
+func (r *runner) settle(ctx context.Context, env *protocol.Envelope, err error) (settled bool) {
+	var refusal *protocol.Refusal
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false // the node stops: the Delegate is unread and starts at the next start
+	case err == nil, errors.Is(err, worker.ErrStarted):
+		r.processed(ctx, env)
+		return true
+	case errors.As(err, &refusal) && refusal.Code != protocol.CodeDiskFull && refusal.Code != protocol.CodeFenced:
+		r.n.log.Error("task not started", "part", "worker", "msg", env.ID, "err", err)
+		return r.end(ctx, env, worker.Failed, err.Error(), refusal.Code)
+	}
+	r.delay(env, err)
+	return false
+}
+
+func (r *runner) begin(ctx context.Context, env *protocol.Envelope) error {
 	task, err := r.task(ctx, env)
 	if err == nil {
 		err = r.w.Start(task)
 	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return // the node stops: the Delegate is unread and starts at the next start
-	case err == nil, errors.Is(err, worker.ErrStarted):
-		r.processed(ctx, env)
-	default:
-		var refusal *protocol.Refusal
-		code := ""
-		if errors.As(err, &refusal) {
-			code = refusal.Code
-		}
-		r.n.log.Error("task not started", "part", "worker", "msg", env.ID, "err", err)
-		value := api.ReportValue{ReMsgID: env.ID, Unit: protocol.ShortID(env.ID), Status: "blocked", Outcome: worker.Failed, Summary: err.Error(), Attempt: 1, Refusal: code}
-		if err := r.say(ctx, env.From, env.ID, finalID(env.ID, 1), value, nil); err == nil {
-			r.processed(ctx, env)
-		}
-	}
+	return err
 }
 
-func (r *runner) cancel(ctx context.Context, env *protocol.Envelope) {
+// end reports a Delegate that is not started, for good.
+func (r *runner) end(ctx context.Context, env *protocol.Envelope, outcome, summary, code string) bool {
+	value := api.ReportValue{ReMsgID: env.ID, Unit: protocol.ShortID(env.ID), Status: "blocked", Outcome: outcome, Summary: summary, Attempt: 1, Refusal: code}
+	if err := r.say(ctx, env.From, env.ID, finalID(env.ID, 1), value, nil); err != nil {
+		return false
+	}
+	r.processed(ctx, env)
+	return true
+}
+
+// cancel ends a task that runs here, or a Delegate that came before and was not started yet.
+func (r *runner) cancel(ctx context.Context, env *protocol.Envelope, unread map[protocol.MsgID]*protocol.Envelope) {
 	id := env.Re
 	if id == "" {
 		id = protocol.MsgID(valueOf[string](env.Value, "for"))
 	}
-	if err := r.w.Cancel(id); err != nil && !errors.Is(err, worker.ErrNotRunning) {
+	if d := unread[id]; d != nil {
+		if !r.end(ctx, d, worker.Cancelled, "cancelled before it began", "") {
+			return
+		}
+		delete(unread, id)
+	} else if err := r.w.Cancel(id); err != nil && !errors.Is(err, worker.ErrNotRunning) {
 		r.n.log.Error("task not cancelled", "part", "worker", "msg", id, "err", err)
 		return
 	}

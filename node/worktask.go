@@ -54,7 +54,7 @@ func (r *runner) task(ctx context.Context, env *protocol.Envelope) (worker.Task,
 	if v.Repo != nil {
 		t.Repo = &worker.RepoSpec{Root: v.Repo.Root, Head: v.Repo.Head, Name: v.Repo.Name}
 		for _, b := range env.Blobs {
-			if b.Use == "base" {
+			if b.Use == useBase {
 				path, err := r.copyBlob(b)
 				if err != nil {
 					return t, err

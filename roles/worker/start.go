@@ -51,7 +51,7 @@ func (w *Worker) Start(t Task) error {
 	a := &attempt{name: name, dir: filepath.Join(w.cfg.Dir, name), order: w.order(t)}
 	w.starting.Lock() // two calls for one attempt must not both write
 	defer w.starting.Unlock()
-	if err := w.before(a); err != nil {
+	if err := w.before(name, t.From); err != nil {
 		return err
 	}
 	err := w.checkFiles(t.Files)
@@ -69,16 +69,21 @@ func (w *Worker) Start(t Task) error {
 	return nil
 }
 
+// Started returns what Start would where it does not look at the rest of the task, or nil: this attempt is a new one.
+func (w *Worker) Started(id protocol.TaskID, attemptNo int, from protocol.AgentID) error {
+	return w.before(folderName(id, attemptNo), from)
+}
+
 // before says that an attempt was started before, or nil.
-func (w *Worker) before(a *attempt) error {
+func (w *Worker) before(name string, from protocol.AgentID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gone.has(a.name) {
+	if w.gone.has(name) {
 		return ErrStarted
 	}
 	var before keeper.Order
-	switch err := keeper.ReadJSON(a.dir, keeper.FileStart, &before); {
-	case err == nil && before.From != a.order.From:
+	switch err := keeper.ReadJSON(filepath.Join(w.cfg.Dir, name), keeper.FileStart, &before); {
+	case err == nil && before.From != from:
 		return protocol.Refuse(protocol.CodeMsgIDReused, "another agent's task has this id", "send it under a new id")
 	case err == nil:
 		return ErrStarted
