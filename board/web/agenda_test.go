@@ -155,6 +155,7 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 	// By buttons, which are behind "Move".
 	do(t, ctx, click(agendaItem("p4")+" .mover"), click(agendaItem("p4")+" [data-move=last]"))
 	order("p1", "p2", "p3", "p4")
+	until(t, ctx, `document.querySelector("as-toast").innerText.includes("Delete the old importer is number 4 of 4 now.") && document.querySelectorAll(".toast").length === 1`, 2*time.Second) // the last move's alone
 
 	// By hand.
 	place := func(selector string) (x, y float64) {
@@ -289,12 +290,14 @@ func TestDecisionsAndWordsGoToMain(t *testing.T) {
 // TestTheAgendaSaysWhatItCannotDo: without a document, without a main, with a thousand items, and cut off.
 func TestTheAgendaSaysWhatItCannotDo(t *testing.T) {
 	f := working()
-	f.agenda = api.StateDocument{Lists: map[string][]api.DocumentItem{}}
+	f.agenda, f.slowDoc = api.StateDocument{Lists: map[string][]api.DocumentItem{}}, make(chan struct{})
 	s, ts := serve(t, f)
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)
 	visit(t, ctx, "agenda")
+	until(t, ctx, `document.querySelector("as-agenda").innerText.includes("Looking it up") && !document.querySelector("as-agenda").innerText.includes("Nothing is")`, 2*time.Second)
+	close(f.slowDoc)
 	until(t, ctx, shows("No state document yet."), 2*time.Second)
 	allShots(t, ctx, "agenda-empty")
 

@@ -42,6 +42,7 @@ type fake struct {
 	waitFor  chan struct{}
 	slow     chan struct{} // closed when a snapshot may be given; nil: at once
 	slowBlob chan struct{} // closed when content may be stored; nil: at once
+	slowDoc  chan struct{} // closed when the state document may be given; nil: at once
 	ahead    time.Duration // of the node's clock
 
 	momentErr error          // what a moment is refused with

@@ -119,13 +119,21 @@ func (f *fake) Figures(context.Context) (out api.Figures, _ error) {
 		row := api.NodeFigures{Peer: p.Peer, Name: p.Name, Self: p.Self, OK: p.Linked, At: time.Now().Add(-9 * time.Minute).UnixMilli(), Health: f.measured}
 		out.Nodes = append(out.Nodes, row)
 	}
-	if len(out.Nodes) > 2 {
+	if len(out.Nodes) > 2 && len(f.measured.Samples) > 66 {
+		short := slices.Clone(f.measured.Samples[len(f.measured.Samples)-66:])
+		for i := range short {
+			short[i].Receipts = map[bool]int64{true: 10}[i == 30] // one sample alone
+		}
+		out.Nodes[1].Samples = short
 		out.Nodes[2].OK, out.Nodes[2].At, out.Nodes[2].Samples = false, 0, nil
 	}
 	return out, nil
 }
 
 func (f *fake) Document(context.Context) (api.StateDocument, error) {
+	if f.slowDoc != nil {
+		<-f.slowDoc
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := f.agenda

@@ -24,7 +24,7 @@ class Agenda extends HTMLElement {
     this.said = el("p", { class: "said", role: "status" });
     this.of = el("span", { class: "count" });
     this.off = el("p", { class: "off-line", hidden: true });
-    this.intro = el("div", { class: "empty" });
+    this.intro = el("div", { class: "empty" }, el("p", {}, t("asking")));
     this.parts = {};
     for (const tab of ["decisions", ...lists]) this.addPart(tab);
     this.ask = this.askForm();
@@ -40,7 +40,7 @@ class Agenda extends HTMLElement {
     const more = el("button", { type: "button", class: "fold", hidden: true, on: { click: () => { this.most[tab] = (this.most[tab] ?? page) + page * 4; this.fill(); } } });
     const held = el("p", { class: "held", hidden: true }, t("order_changed"), " ", el("button", { type: "button", on: { click: () => this.fill(true) } }, t("order_show")));
     const extra = tab === "decisions" ? el("details", { class: "resolved", hidden: true }, el("summary", {}, ""), el("ol", { class: "items" })) : "";
-    const node = el("section", { class: "part", "data-part": tab, "aria-label": t("agenda_" + tab) }, el("h3", {}, t("agenda_" + tab), " ", n), held, none, rows, more, extra);
+    const node = el("section", { class: "part", "data-part": tab, hidden: true, "aria-label": t("agenda_" + tab) }, el("h3", {}, t("agenda_" + tab), " ", n), held, none, rows, more, extra);
     this.parts[tab] = { node, rows, n, none, more, held, extra };
   }
 
@@ -108,7 +108,7 @@ class Agenda extends HTMLElement {
   fill(own = false) {
     const { doc, lists: of = {} } = this.data ?? {};
     const active = /** @type {HTMLElement} */ (this.contains(document.activeElement) ? document.activeElement : null);
-    this.intro.hidden = Boolean(doc) || !this.data && !this.failed;
+    this.intro.hidden = Boolean(doc);
     if (!this.intro.hidden) this.introduce();
     text(this.of, doc ? t("agenda_as_of", { node: this.data.byName || this.data.by.slice(-6) }) : "");
     if (doc) this.of.append(" ", timeNode(this.data.at, this.now ?? Date.now()), doc.standby === true ? " · " + t("standby") : "");
@@ -158,7 +158,7 @@ class Agenda extends HTMLElement {
   }
 
   introduce() {
-    if (this.failed && !this.data) this.intro.replaceChildren(el("p", {}, t("look_failed")));
+    if (!this.data) this.intro.replaceChildren(el("p", {}, t(this.failed ? "look_failed" : "asking")));
     else this.intro.replaceChildren(el("p", { class: "first" }, t("agenda_none")), el("p", {}, t("agenda_how")), el("pre", {}, el("code", {}, '{"current": [{"id": "t1", "title": "…"}],\n "planned": [], "done": [],\n "decisions": [{"id": "d1", "question": "…", "kind": "choice", "options": ["…", "…"]}]}')));
   }
 
@@ -172,7 +172,7 @@ class Agenda extends HTMLElement {
       return no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent");
     }
     await this.load();
-    if (done) toast(done, undo);
+    if (done) toast(done, undo, value.kind === "reorder" ? "move" : "");
     return "";
   }
 
