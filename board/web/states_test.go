@@ -224,8 +224,12 @@ func TestDetailsHaveAnAddressAndGiveFocusBack(t *testing.T) {
 // Narrow windows must not scroll sideways, in either language, in any tab.
 func TestPageFitsNarrowWindows(t *testing.T) {
 	f := newFake()
+	f.snap.Agents[0].State, f.snap.Agents[0].Wakes, f.snap.Agents[0].Doing, f.snap.Agents[0].Home = protocol.StateIdle, "its own board", "", f.snap.Peers[0].Peer
+	f.snap.Peers[0].Role, f.snap.Status.Main.Peer = protocol.RoleMain, f.snap.Peers[0].Peer
+	f.snap.Peers[1].Version = "aster v0.0.0-20261201043015-0123456789ab+dirty"
 	s, ts := serve(t, f)
 	ctx := browser(t)
+	says := map[string][2]string{"en": {"main", "wakes by its own board"}, "ko": {"메인", "깨우는 방법: 자기 보드"}}
 	for _, locale := range []string{"en", "ko"} {
 		do(t, ctx, setLanguage(locale), chromedp.EmulateViewport(360, 640))
 		openBoard(t, ctx, s, ts.URL)
@@ -244,6 +248,11 @@ func TestPageFitsNarrowWindows(t *testing.T) {
 			}
 			shot(t, ctx, locale, width, 700, false)
 		}
+		do(t, ctx, chromedp.EmulateViewport(1440, 900))
+		until(t, ctx, fmt.Sprintf(`document.querySelector("as-agents").textContent.includes(%q)`, says[locale][1]), 2*time.Second)
+		visit(t, ctx, "mesh")
+		until(t, ctx, fmt.Sprintf(`document.querySelector("as-mesh td").textContent === %[1]q && document.querySelector(".ring [data-main=yes] .sub").textContent.split(" · ").filter((w) => w === "main" || w === %[1]q).join() === %[1]q`, says[locale][0]), 2*time.Second)
+		until(t, ctx, `document.querySelector("as-mesh .table").scrollWidth <= document.querySelector("as-mesh .table").clientWidth && [...document.querySelectorAll("as-mesh td.version")].some((n) => n.title.endsWith("ab+dirty") && n.scrollWidth > n.clientWidth)`, 2*time.Second)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Agents by node: the node's own first, then by name, never by activity. A node without agents still has its row.
 import { attr, busy, el, foreign, steady, text } from "./dom.js";
-import { age, count, noMain, rtt } from "./words.js";
+import { age, count, noMain, rtt, wayOf } from "./words.js";
 import { glyph } from "./marks.js";
 import { t } from "./strings.js";
 import { go } from "./route.js";
@@ -28,7 +28,7 @@ export function underLine(agent, store, now) {
   if (!agent.doing && (troubled(agent) || (agent.state === "unknown" && !agent.wakes))) return state; // how it wakes helps nobody now
   // "nothing: it reads its inbox" says how mail is noticed without anything that wakes.
   const alone = /^nothing: (.+)$/.exec(agent.wakes || "");
-  const after = agent.doing || (alone ? alone[1] : agent.wakes ? t("wakes_by", { how: agent.wakes }) : t("wakes_unknown"));
+  const after = agent.doing || (alone ? wayOf(alone[1]) : agent.wakes ? t("wakes_by", { how: wayOf(agent.wakes) }) : t("wakes_unknown"));
   return state + " · " + after;
 }
 

@@ -4,7 +4,7 @@ import { attr, el, foreign, text } from "./dom.js";
 import "./attaching.js";
 import { post, Refused } from "./feed.js";
 import { newMsgID } from "./ids.js";
-import { noMain, sentence } from "./words.js";
+import { noMain, sentence, wayOf } from "./words.js";
 import { stateOf } from "./agents.js";
 import { t } from "./strings.js";
 
@@ -157,7 +157,7 @@ class Composer extends HTMLElement {
   sentWords(result) {
     const agent = this.store.agents.find((a) => a.id === result.to);
     const state = t("state_" + (result.toState || (agent ? stateOf(agent, this.store) : "unknown")));
-    const values = { id: result.short, agent: result.to, state, how: result.toWakes ? t("wakes_by", { how: result.toWakes }) : "" };
+    const values = { id: result.short, agent: result.to, state, how: result.toWakes ? t("wakes_by", { how: wayOf(result.toWakes) }) : "" };
     return t(result.toWakes ? "sent_wakes" : "sent", values);
   }
 

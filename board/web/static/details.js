@@ -1,6 +1,6 @@
 // What the details of a task, an agent and a node say. Messages are in thread.js.
 import { el, foreign } from "./dom.js";
-import { age, count, rtt, taskID, timeNode } from "./words.js";
+import { age, count, rtt, taskID, timeNode, wayOf } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { diffNode, elapsed } from "./work.js";
 import { taskFiles } from "./attach.js";
@@ -8,7 +8,7 @@ import { linkOf, stateOf, underLine } from "./agents.js";
 import { code, facts, messageBody, receipts, threadNodes } from "./thread.js";
 import { go, select } from "./route.js";
 import { ask } from "./feed.js";
-import { healthCharts, spark } from "./spark.js";
+import { covered, healthCharts, spark } from "./spark.js";
 import { t } from "./strings.js";
 
 export const openStates = new Set(["queued", "delivered", "running"]);
@@ -64,7 +64,7 @@ function agentBody(a, store, now, panel) {
   return [foreign(a.id, { class: "words title" }), facts([
     ["name", a.name && a.name !== a.id ? a.name : ""],
     ["state", el("span", { class: "with-glyph" }, glyph(stateOf(a, store)), foreign(underLine(a, store, now)))],
-    ["role", a.role], ["home", a.node], ["wakes", store.past ? "" : a.wakes || t("wakes_unknown")], ["unread", store.past ? "" : count(a.unread)],
+    ["role", a.role], ["home", a.node], ["wakes", store.past ? "" : wayOf(a.wakes) || t("wakes_unknown")], ["unread", store.past ? "" : count(a.unread)],
     ["attached", (a.attached ?? []).join(", ")], ["since", a.since ? timeNode(a.since, now) : ""]]),
   el("p", { class: "acts" },
     store.past ? "" : button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
@@ -100,13 +100,13 @@ function nodeBody(p, store, now, panel) {
 
 function charts(p, history) {
   const s = history.samples;
-  if (s.length < 2) return [el("h3", {}, t("last_hour")), el("p", { class: "quiet" }, t("no_history"))];
+  if (s.length < 2) return [el("h3", {}, t("health")), el("p", { class: "quiet" }, t("no_history"))];
   const of = (f) => s.map(f);
   if (!p.self) {
     const trips = of((x) => x.links?.[p.peer]);
-    return trips.some((x) => x !== undefined) ? [el("h3", {}, t("last_hour")), spark(t("chart_trip"), s, trips, rtt)] : [];
+    return trips.some((x) => x !== undefined) ? [el("h3", {}, covered(history)), spark(t("chart_trip"), s, trips, rtt)] : [];
   }
-  return [el("h3", {}, t("last_hour")), healthCharts(history)];
+  return [el("h3", {}, covered(history)), healthCharts(history)];
 }
 
 export const bodies = { t: taskBody, m: messageBody, a: agentBody, n: nodeBody };

@@ -3,7 +3,7 @@
 import { attr, el, foreign, keyed, text } from "./dom.js";
 import { timeNode } from "./words.js";
 import { ask } from "./feed.js";
-import { healthCharts } from "./spark.js";
+import { covered, healthCharts } from "./spark.js";
 import { t } from "./strings.js";
 
 const every = 20e3; // ms between questions while somebody looks
@@ -31,18 +31,19 @@ export class Figures extends HTMLElement {
   }
 
   row(open) {
-    const row = el("details", { class: "figures", open, on: { toggle: () => this.charts(row) } }, el("summary", {}, foreign("", { class: "name" }), " ", el("span", { class: "state" })), el("div", {}));
+    const row = el("details", { class: "figures", open, on: { toggle: () => this.charts(row) } }, el("summary", {}, foreign("", { class: "name" }), " ", el("span", { class: "state" }), " ", el("span", { class: "quiet" })), el("div", {}));
     return row;
   }
 
   fill(row, n, now) {
     row.figures = n;
-    const [name, state] = row.firstElementChild.children;
+    const [name, state, span] = row.firstElementChild.children;
     text(name, n.name || n.peer.slice(-6));
     attr(state, "data-tone", n.ok ? null : "wait");
     if (n.ok) text(state, n.self ? t("this_node") : "");
     else if (n.at) state.replaceChildren(t("not_answering_since"), " ", timeNode(n.at, now));
     else text(state, t("not_answering"));
+    text(span, n.samples?.length > 1 ? covered(n) : "");
     this.charts(row);
   }
 

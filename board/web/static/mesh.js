@@ -20,6 +20,9 @@ function office(main) {
   return out;
 }
 
+// roleOf is a node's role; who holds the main office is main, whatever else its certificate lets it be.
+const roleOf = (p, store) => (store.status.main.peer !== p.peer ? p.role : p.role === "main" ? t("main_is") : t("main_is") + " · " + p.role);
+
 class Mesh extends HTMLElement {
   connectedCallback() {
     this.count = el("span", { class: "count" });
@@ -78,12 +81,12 @@ class Mesh extends HTMLElement {
     const agents = store.agents.filter((a) => a.home === p.peer).length;
     const counted = agents === 1 ? t("one_agent") : t("n_agents", { n: count(agents) });
     const name = (p.name || p.peer.slice(-6)).slice(0, 22);
-    const sub = [p.role, p.version && p.version !== store.status.version && p.version !== "aster " + store.status.version ? p.version : ""].filter(Boolean).join(" · ");
+    const other = p.version && p.version !== store.status.version && p.version !== "aster " + store.status.version ? (p.version.length > 16 ? p.version.slice(0, 16) + "…" : p.version) : "";
     const g = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
-      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, p.role, linkOf(p, store), counted].join(", ") });
+      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, roleOf(p, store), linkOf(p, store), counted].join(", ") });
     const title = svg("text", { x: 0, y: -3, class: "name" }), role = svg("text", { x: 0, y: 14, class: "sub" });
     text(title, name);
-    text(role, [store.status.main.peer === p.peer ? t("main_is") : "", sub, counted].filter(Boolean).join(" · "));
+    text(role, [roleOf(p, store), other, counted].filter(Boolean).join(" · "));
     const w = Math.max(112, name.length * 8.4 + 40, role.textContent.length * 6.4 + 28);
     g.append(svg("rect", { x: -w / 2, y: -26, width: w, height: 52, rx: 10 }), title, role);
     g.addEventListener("click", () => go("n", p.peer, g));
@@ -94,14 +97,14 @@ class Mesh extends HTMLElement {
   row(p) {
     const open = el("button", { type: "button", class: "link-button", on: { click: () => go("n", p.peer, open) } }, foreign(""));
     open.dataset.row = "";
-    return el("tr", {}, el("th", { scope: "row" }, open), ...Array.from({ length: 7 }, () => el("td")));
+    return el("tr", {}, el("th", { scope: "row" }, open), ...Array.from({ length: 6 }, () => el("td")), el("td", { class: "version" }));
   }
 
   drawRow(row, p, store, now) {
     const [name, role, link, trip, behind, traffic, agents, version] = row.children;
     const same = store.peers.filter((q) => q.name?.toLowerCase() === p.name?.toLowerCase()).length > 1;
     text(name.firstElementChild.firstElementChild, (p.name || p.peer.slice(-6)) + (same ? " " + p.peer.slice(-6) : ""));
-    text(role, p.role + (store.status.main.peer === p.peer ? " · " + t("main_is") : ""));
+    text(role, roleOf(p, store));
     text(link, p.self ? t("this_node") : p.linked ? (p.transport || t("linked")) + " · " + t(p.relayed ? "relayed" : "direct") : t("not_linked") + (p.lastSeen ? ", " + t("as_of", { time: age(now - p.lastSeen) }) : ""));
     attr(link, "data-tone", p.self || p.linked ? null : "wait");
     text(trip, p.rttMicros ? rtt(p.rttMicros) : "–");
@@ -109,6 +112,7 @@ class Mesh extends HTMLElement {
     text(traffic, p.bytesIn || p.bytesOut ? "↓ " + bytes(p.bytesIn ?? 0) + " ↑ " + bytes(p.bytesOut ?? 0) : "–");
     text(agents, count(store.agents.filter((a) => a.home === p.peer).length));
     text(version, p.version || t("unknown"));
+    attr(version, "title", p.version || null);
   }
 }
 customElements.define("as-mesh", Mesh);

@@ -1,9 +1,15 @@
 // Small charts over the last hour. Each says its newest and its greatest value; the line is for the shape.
 import { el, svg } from "./dom.js";
-import { bytes, count, duration } from "./words.js";
+import { age, bytes, count, duration } from "./words.js";
 import { t } from "./strings.js";
 
 const width = 240, height = 36;
+
+// covered names the time that samples cover.
+export function covered({ samples: s, everyMillis }) {
+  const span = s.at(-1).at - s[0].at + (everyMillis ?? 0);
+  return span >= 59 * 60e3 ? t("last_hour") : t("last_time", { time: age(span) });
+}
 
 // spark draws values, of which undefined ones are gaps, against the times of samples.
 export function spark(label, samples, values, say) {
@@ -15,7 +21,8 @@ export function spark(label, samples, values, say) {
     if (v === undefined) { pen = false; return; }
     const x = ((samples[i].at - from) / span) * width;
     const y = height - 2 - (most ? (v / most) * (height - 4) : 0);
-    d += (pen ? "L" : "M") + x.toFixed(1) + " " + y.toFixed(1);
+    const alone = !pen && values[i + 1] === undefined; // of one sample there is a short line
+    d += (pen ? "L" : "M") + (alone ? Math.min(Math.max(x - 1.5, 0), width - 3) : x).toFixed(1) + " " + y.toFixed(1) + (alone ? "h3" : "");
     pen = true;
   });
   const last = values.findLast((v) => v !== undefined);

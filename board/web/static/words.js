@@ -68,6 +68,10 @@ export const rtt = (micros) => (micros < 10000 ? (micros / 1000).toFixed(1) : Ma
 export const taskID = (task) => task.short;
 export const messageID = (m) => m.short;
 
+// wayOf says how mail reaches an agent. The node's own words for it are in this page's language, others as they are.
+const ways = new Map([["its socket", "way_socket"], ["its runner", "way_runner"], ["its inbox file", "way_file"], ["its own board", "way_board"], ["it reads its inbox", "way_reads"], ["nothing: it reads its inbox", "way_nothing"]]);
+export const wayOf = (how) => (ways.has(how) ? t(ways.get(how)) : how);
+
 // senderOf and targetOf name the ends of a message; a name that an agent gave itself never stands for its id.
 export function senderOf(m) {
   const e = m.envelope;
