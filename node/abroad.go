@@ -304,7 +304,7 @@ func (b *farBoard) seatAll(ctx context.Context, here []protocol.AgentID) {
 	}
 }
 
-// unseat ends seats that are not to stay, and waits for their end. A nil stay ends all.
+// unseat ends seats that are not to stay, waits for their end and withdraws what was warned of them. A nil stay ends all.
 func (b *farBoard) unseat(stay func(*seat) bool) {
 	b.mu.Lock()
 	var gone []*seat
@@ -318,6 +318,7 @@ func (b *farBoard) unseat(stay func(*seat) bool) {
 	for _, s := range gone {
 		s.cancel()
 		<-s.done
+		b.n.warnings.clear(s.warning())
 	}
 }
 

@@ -148,7 +148,7 @@ func (l *loop) boardRoster(v *visit, r foreign.Roster) {
 		l.core.Step(l.now, hub.Attach{Conn: conn, Agent: here, Name: l.farName(here, a.Name), Role: farRole(a.Role), Client: hub.ClientBoard})
 		if !l.core.IsAbroad(here) {
 			delete(b.conns, here)
-			l.warn("board/"+b.name(), "an agent of the board "+b.name()+" would be called "+string(here)+", as an agent here is: join that board with another --name")
+			l.warn(b.warning(), "an agent of the board "+b.name()+" would be called "+string(here)+", as an agent here is: join that board with another --name")
 			continue
 		}
 		b.eachSeat(func(s *seat) { s.look(here) })

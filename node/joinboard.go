@@ -151,6 +151,7 @@ func (a *abroad) put(conf joinedBoard) (*farBoard, error) {
 		same, name, left := b.conf.URL == conf.URL, b.conf.Name, b.left != nil
 		if same && name == conf.Name && !left {
 			b.conf, b.round = conf, b.round+1
+			a.n.warnings.clear(boardWarning(name))
 			b.mu.Unlock()
 			return b, nil
 		}
@@ -238,9 +239,15 @@ func (a *abroad) leave(ctx context.Context) {
 	})
 }
 
+// boardWarning is the kind of what is warned of a board itself; its seats' own are below it.
+func boardWarning(name string) string { return "board/" + name }
+
+func (b *farBoard) warning() string { return boardWarning(b.name()) }
+
 // forgetBoard takes all agents of a board off this node.
 func (l *loop) forgetBoard(b *farBoard) {
 	l.leftBoard(b)
+	l.n.warnings.clear(b.warning())
 	l.n.outsideUsed.Delete(protocol.PeerID(boardQuota(b.name())))
 	l.value(keyOutside+boardQuota(b.name()), nil)
 	for _, p := range l.core.Presences(l.now) {

@@ -89,14 +89,14 @@ func (s *seat) ended(next foreign.Next) {
 	s.state = row
 	s.mu.Unlock()
 	if next.Stop {
-		s.b.n.warnings.set(s.warning(), string(s.agent)+" is not at the board "+s.b.name()+" any more: "+next.Why)
+		s.b.n.warnings.set(s.warning(), string(s.agent)+" is not at the board "+s.b.name()+" any more: "+next.Why+". To give it up: aster join-board --leave "+s.b.name())
 		s.b.n.log.Warn("board left", "part", "board", "board", s.b.name(), "agent", s.agent, "why", next.Why)
 		return
 	}
 	s.b.n.log.Info("no connection to the board", "part", "board", "board", s.b.name(), "agent", s.agent, "why", next.Why, "again", next.Wait)
 }
 
-func (s *seat) warning() string { return "board/" + s.b.name() + "/" + string(s.agent) }
+func (s *seat) warning() string { return s.b.warning() + "/" + string(s.agent) }
 
 func (s *seat) row() api.Seat {
 	s.mu.Lock()

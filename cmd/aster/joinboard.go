@@ -128,15 +128,18 @@ func (a *app) joinBoard(cmd *cobra.Command, req api.BoardRequest) error {
 	if err != nil {
 		return err
 	}
-	in := len(got.Seats) > 0 || got.All
+	in, stopped := len(got.Seats) > 0 || got.All, false
 	for _, s := range got.Seats {
-		in = in && s.State == api.SeatJoined
+		in, stopped = in && s.State == api.SeatJoined, stopped || s.State == api.SeatStopped
 	}
 	if a.json {
 		err = a.emit(got)
 	} else {
 		table(a.stdout, boardRows([]api.Board{got})...)
-		if in {
+		switch {
+		case stopped:
+			a.talk("the board stays on the list. Join it again with what it wants, or give it up: %s --leave %s", a.typed("join-board"), clean(got.Name))
+		case in:
 			a.talk("its agents are called NAME@%s here: aster agents", clean(got.Name))
 		}
 	}
