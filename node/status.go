@@ -39,6 +39,7 @@ func (l *loop) status() api.Status {
 	if why := n.store.Suspicion(); why != "" {
 		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
 	}
+	st.Warnings = append(st.Warnings, n.traceWarnings()...)
 	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
 	st.Main = l.main()
 	for p, m := range l.known() {

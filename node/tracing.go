@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -24,6 +25,18 @@ type tracing struct {
 
 // parentsMax bounds what was said and not written: refused, mostly.
 const parentsMax = 4096
+
+// TracePlace is a collector's address without what may be a secret.
+func TracePlace(endpoint string) string { return trace.Place(endpoint) }
+
+// traceWarnings says that the collector does not take this node's spans.
+func (n *Node) traceWarnings() []string {
+	place, dropped := n.traces.Failing()
+	if place == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("spans do not reach %s: %d dropped. Start the collector there, or change endpoint of [trace] in config.toml and start the node again", place, dropped)}
+}
 
 // CheckTraceEndpoint says whether a text is a collector's address.
 func CheckTraceEndpoint(s string) error { return trace.CheckEndpoint(s) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"regexp"
 	"runtime"
 	"time"
+
+	"github.com/aster-mesh/aster/node"
 )
 
 // bundleLogBytesMax bounds the diagnostics that go into a bundle.
@@ -57,12 +60,15 @@ func (a *app) bundleParts(ctx context.Context, found []finding) []bundlePart {
 		jsonPart("build.json", map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}),
 		jsonPart("doctor.json", found),
 	}
+	collector := ""
 	if cfg, err := settle(a.home, nil); err == nil {
+		collector = cfg.Trace.Endpoint
 		values := map[string]any{}
 		for _, s := range settings {
 			values[s.key] = map[string]any{"value": s.of(&cfg.Config), "source": cfg.source[s.key]}
 		}
-		values["worker.command"] = fmt.Sprintf("%d words, left out", len(cfg.Worker.Command)) // may hold credentials
+		values["worker.command"] = fmt.Sprintf("%d words, left out", len(cfg.Worker.Command))                                  // may hold credentials
+		values["trace.endpoint"] = map[string]any{"value": node.TracePlace(collector), "source": cfg.source["trace.endpoint"]} // its path may be a token
 		parts = append(parts, jsonPart("config.json", values))
 	}
 	if c, err := a.node(); err == nil {
@@ -78,6 +84,9 @@ func (a *app) bundleParts(ctx context.Context, found []finding) []bundlePart {
 	}
 	for _, name := range []string{logName + ".1", logName} {
 		if raw, err := lastBytes(filepath.Join(a.home, name), bundleLogBytesMax); err == nil {
+			if collector != "" {
+				raw = bytes.ReplaceAll(raw, []byte(collector), []byte(node.TracePlace(collector)))
+			}
 			parts = append(parts, bundlePart{name + ".txt", redact(raw)})
 		}
 	}

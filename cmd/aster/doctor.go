@@ -119,7 +119,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	defer c.Close()
 	found = append(found, a.examineStore(ctx, c)...)
-	found = append(append(found, examineAccess(s)...), examineCompared(s)...)
+	found = append(append(found, examineAccess(s)...), append(examineCompared(s), examineTrace(s)...)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 
@@ -214,6 +214,16 @@ func examineAccess(s api.Status) []finding {
 	for _, w := range s.Warnings {
 		if strings.HasPrefix(w, "access.json ") {
 			return []finding{bad("access", "access-bad", "edit access.json in the home: it holds within a second", "%s", clean(w))}
+		}
+	}
+	return nil
+}
+
+// examineTrace says that the collector of spans does not take them; nil: it does, or there is none.
+func examineTrace(s api.Status) []finding {
+	for _, w := range s.Warnings {
+		if what, fix, ok := strings.Cut(w, ". "); ok && strings.HasPrefix(w, "spans do not reach ") {
+			return []finding{bad("trace", "trace-silent", clean(fix), "%s", clean(what))}
 		}
 	}
 	return nil

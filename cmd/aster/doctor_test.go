@@ -26,7 +26,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	defer port.Close()
 	_, open, _ := net.SplitHostPort(port.Addr().String())
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true,
-		Warnings: []string{"access.json is not readable (unexpected end): only this machine is let in"},
+		Warnings: []string{"access.json is not readable (unexpected end): only this machine is let in", "spans do not reach http://127.0.0.1:9: 3 dropped. Start it"},
 		Compared: &api.Compared{Records: 40, Digest: "ab", Alike: []string{"devbox", "ada"}, Differ: []string{"ben"}},
 		Copies:   []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}, "GET /store": api.StoreHealth{Missing: []api.MissingRecords{{Log: "l", Node: "ada", From: 3, To: 5}}}})
 	writeConfig(t, f.home, "[worker]\ncommand = [\"no-such-program\"]\nrepo = \"/no/such/repo\"\n")
@@ -42,7 +42,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 		}
 		codes[x.Check] = x.Code
 	}
-	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "access": "access-bad", "boards": "boards-differ", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
+	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "access": "access-bad", "trace": "trace-silent", "boards": "boards-differ", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
 	for check, code := range want {
 		if have, ok := codes[check]; !ok || have != code {
 			t.Errorf("%s: %q (found %v), want %q", check, have, ok, code)
@@ -55,9 +55,9 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 
 func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox"}, "GET /peers": map[string]any{"peers": []api.Peer{}}, "GET /store": api.StoreHealth{}})
-	secrets := []string{"aster1-AbCdEf", "lk-0123456789ab", "tok3n", "s3cret", "hunter2"}
-	writeConfig(t, f.home, "[worker]\ncommand = [\"claude\", \"--api-key\", \"s3cret\"]\n")
-	log := "time=1 msg=joined with=aster1-AbCdEf\nurl=/ws?key=lk-0123456789ab\nAuthorization: Bearer tok3n\nticket: hunter2\nmsg=fine part=hub\n"
+	secrets := []string{"aster1-AbCdEf", "lk-0123456789ab", "tok3n", "s3cret", "hunter2", "sesame"}
+	writeConfig(t, f.home, "[worker]\ncommand = [\"claude\", \"--api-key\", \"s3cret\"]\n[trace]\nendpoint = \"http://127.0.0.1:9/sesame\"\n")
+	log := "time=1 msg=joined with=aster1-AbCdEf\nurl=/ws?key=lk-0123456789ab\nAuthorization: Bearer tok3n\nticket: hunter2\nerr=\"Post http://127.0.0.1:9/sesame/v1/traces: refused\"\nmsg=fine part=hub\n"
 	if err := os.WriteFile(filepath.Join(f.home, logName), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}

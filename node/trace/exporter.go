@@ -3,11 +3,13 @@ package trace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,17 +39,49 @@ type Exporter struct {
 	queue   chan Span // capacity queueMax: full means that spans are dropped
 	sent    atomic.Uint64
 	dropped atomic.Uint64
+	failing atomic.Bool // the last batch was not taken
 	client  http.Client
 	told    time.Time // owned by Run
 }
 
-// CheckEndpoint says whether a text is a collector's address: http or https, a host, no password, no query.
+// CheckEndpoint says whether a text is a collector's address: http or https, a host, no password, no query. Its errors name
+// the reason and nothing of the text, which may be a secret.
 func CheckEndpoint(s string) error {
+	why := ""
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("is the address of a collector such as %q", "http://127.0.0.1:4318")
+	switch {
+	case err != nil:
+		why = "cannot be read"
+	case u.Scheme != "http" && u.Scheme != "https":
+		why = "is no http or https address"
+	case u.User != nil:
+		why = "holds a password"
+	case u.RawQuery != "" || u.ForceQuery:
+		why = "has a query"
+	case u.Fragment != "":
+		why = "has a fragment"
+	case u.Hostname() == "":
+		why = "names no host"
+	case !portInRange(u.Port()):
+		why = "has a port that is not 1 to 65535"
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("is the address of a collector such as %q, and this one %s", "http://127.0.0.1:4318", why)
+}
+
+func portInRange(p string) bool {
+	n, err := strconv.ParseUint(p, 10, 16)
+	return p == "" || err == nil && n > 0
+}
+
+// Place is a collector's address without what may be a secret: scheme, host and port.
+func Place(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if CheckEndpoint(endpoint) != nil || err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // New is an exporter to a collector.
@@ -83,6 +117,15 @@ func (e *Exporter) Counts() (sent, dropped uint64) {
 		return 0, 0
 	}
 	return e.sent.Load(), e.dropped.Load()
+}
+
+// Failing is the collector, as Place says it, that did not take the last spans it was sent, and how many none will have; "" while
+// all is well.
+func (e *Exporter) Failing() (place string, dropped uint64) {
+	if e == nil || !e.failing.Load() {
+		return "", 0
+	}
+	return Place(e.cfg.Endpoint), e.dropped.Load()
 }
 
 // Run sends what is put until ctx ends; what waits then has one more try. Without an exporter it only waits.
@@ -156,9 +199,11 @@ func (e *Exporter) send(ctx context.Context, batch []Span) bool {
 	err := e.post(ctx, encode(&e.cfg, batch))
 	if err == nil {
 		e.sent.Add(uint64(len(batch)))
+		e.failing.Store(false)
 		return true
 	}
 	e.dropped.Add(uint64(len(batch)))
+	e.failing.Store(true)
 	if now := time.Now(); e.cfg.Log != nil && now.Sub(e.told) >= tellEvery {
 		e.told = now
 		e.cfg.Log.Warn("spans dropped: the collector does not take them", "spans", len(batch), "err", err)
@@ -175,12 +220,16 @@ func (e *Exporter) post(ctx context.Context, body []byte) error {
 	req.Header.Set("User-Agent", "aster/"+e.cfg.Version)
 	res, err := e.client.Do(req)
 	if err != nil {
-		return err
+		var told *url.Error // names the whole address
+		if errors.As(err, &told) {
+			err = told.Err
+		}
+		return fmt.Errorf("%s: %w", Place(e.cfg.Endpoint), err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection serves again
 	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("the collector answers %s", res.Status)
+		return fmt.Errorf("%s answers %d", Place(e.cfg.Endpoint), res.StatusCode)
 	}
 	return nil
 }

@@ -1,13 +1,16 @@
 package trace
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +137,51 @@ func TestNothingIsSentWithoutAnEndpoint(t *testing.T) {
 		}
 		if _, err := New(Config{Endpoint: bad}); err == nil {
 			t.Errorf("an exporter to %q", bad)
+		}
+	}
+}
+
+// The reason is named, and nothing of an address that may be a secret.
+func TestARefusedAddressIsToldWhyWithoutItsSecret(t *testing.T) {
+	for bad, why := range map[string]string{
+		"http://127.0.0.1:99999": "port", "http://127.0.0.1:0": "port", "http://user:sesame@host": "holds a password", "http://host?token=sesame": "has a query",
+		"javascript:sesame": "is no http or https address", "file:///sesame": "is no http or https address", "http://host#sesame": "has a fragment",
+		"http://:4318": "names no host", "http://sesame:port": "cannot be read",
+	} {
+		if err := CheckEndpoint(bad); err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for good, place := range map[string]string{"http://127.0.0.1:4318": "http://127.0.0.1:4318", "https://[::1]:65535/sesame/v1": "https://[::1]:65535", "http://host/": "http://host"} {
+		if err := CheckEndpoint(good); err != nil || Place(good) != place {
+			t.Errorf("%s: %q, %v", good, Place(good), err)
+		}
+	}
+}
+
+// What a collector's address has after its port may be a token: the log has it not.
+func TestALogNamesTheCollectorWithoutItsPath(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	refusing := httptest.NewServer(http.NotFoundHandler())
+	defer refusing.Close()
+	for _, url := range []string{gone.URL, refusing.URL} {
+		var log bytes.Buffer
+		e, err := New(Config{Endpoint: url + "/sesame", Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if place, _ := e.Failing(); place != "" {
+			t.Errorf("%s fails before it was tried", place)
+		}
+		stop := running(t, e)
+		e.Put(Span{Name: "x"})
+		stop()
+		if !strings.Contains(log.String(), url) || strings.Contains(log.String(), "sesame") {
+			t.Errorf("the log has %s", &log)
+		}
+		if place, dropped := e.Failing(); place != url || dropped != 1 {
+			t.Errorf("%q fails, %d dropped", place, dropped)
 		}
 	}
 }
