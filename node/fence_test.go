@@ -82,8 +82,10 @@ func TestOlderOfTwoStartsStopsWriting(t *testing.T) {
 	if err != nil && !errors.As(err, &no) {
 		t.Fatal(err)
 	}
-	b.told(t, nb, "the older start stops", func(st api.Status) bool { return len(st.Copies) == 1 && st.Copies[0].This && says(st, "--reclaim") })
-	c.told(t, nc, "the newer start's person", func(st api.Status) bool { return says(st, "a copy of this node's home was running") })
+	b.told(t, nb, "the older start stops", func(st api.Status) bool {
+		return len(st.Copies) == 1 && st.Copies[0].This && st.Fenced && st.Main.Fenced && says(st, "--reclaim")
+	})
+	c.told(t, nc, "the newer start's person", func(st api.Status) bool { return !st.Fenced && says(st, "a copy of this node's home was running") })
 	a.told(t, na, "the third's person", func(st api.Status) bool { return says(st, "runs from two homes") })
 	if got := board.next(t, "ServerNotice"); !strings.Contains(string(got.Value), `"fenced"`) {
 		t.Errorf("the board was told %s", got.Value)
@@ -118,6 +120,9 @@ func TestOlderOfTwoStartsStopsWriting(t *testing.T) {
 	d := start(t, func(cfg *Config) { cfg.Home, cfg.Name = b.home, ""; cfg.probe = func(n *Node) { nd = n } })
 	if !strings.Contains(strings.Join(d.Warnings, "\n"), "--reclaim") {
 		t.Errorf("started again it warns of %q", d.Warnings)
+	}
+	if st, err := nd.Status(t.Context()); err != nil || !st.Fenced || !st.Main.Fenced {
+		t.Errorf("started again it says fenced %v, %v: %v", st.Fenced, st.Main.Fenced, err)
 	}
 	if _, err := nd.Send(t.Context(), api.SendRequest{From: "worker", To: "worker", Intent: protocol.Request, Value: []byte(`{"text":"again"}`)}); !errors.As(err, &no) || no.Code != protocol.CodeFenced {
 		t.Errorf("started again it took a message: %v", err)

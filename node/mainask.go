@@ -82,7 +82,7 @@ func (n *Node) Main(ctx context.Context) (out api.Main, err error) {
 // main is who is main as this node sees it.
 func (l *loop) main() api.Main {
 	m := l.board.Main()
-	m.Here = m.Peer == l.n.home.peer
+	m.Here, m.Fenced = m.Peer == l.n.home.peer, l.n.fenced.Load() != nil
 	if !l.office.Open() {
 		return m
 	}

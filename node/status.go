@@ -42,6 +42,7 @@ func (l *loop) status() api.Status {
 	st.Warnings = append(st.Warnings, n.traceWarnings()...)
 	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
 	st.Main = l.main()
+	st.Fenced = st.Main.Fenced
 	for p, m := range l.known() {
 		if m.Revoked || !m.Valid {
 			continue

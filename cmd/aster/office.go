@@ -57,6 +57,9 @@ func (a *app) showMain(ctx context.Context) error {
 		return a.emit(m)
 	}
 	a.say("%s", mainText(m))
+	if m.Fenced {
+		return nil
+	}
 	if len(m.Voters) > 0 {
 		a.say("who elects: %s", clean(strings.Join(m.Voters, ", ")))
 	}

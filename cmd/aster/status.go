@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,9 @@ func statusRows(s api.Status) [][]string {
 		{"memory", fmt.Sprintf("%s, %d goroutines", bytesText(s.ResidentBytes), s.Goroutines)},
 		{"home", tilde(s.Home)},
 	}
+	if s.Fenced {
+		rows = slices.Insert(rows, 0, []string{"fenced", "a newer start of this node runs elsewhere: this one writes nothing and does not know who is main"})
+	}
 	if s.Compared != nil {
 		rows = append(rows, []string{"boards", comparedText(s)})
 	}
@@ -80,14 +84,20 @@ func statusRows(s api.Status) [][]string {
 }
 
 func meshText(s api.Status) string {
-	if s.Nodes <= 1 {
-		return fmt.Sprintf("no other node yet; this one is %s", s.Role)
+	role := string(s.Role)
+	if s.Fenced {
+		role = "fenced"
 	}
-	return fmt.Sprintf("%d nodes, %d of %d others linked; this one is %s", s.Nodes, s.Linked, s.Nodes-1, s.Role)
+	if s.Nodes <= 1 {
+		return "no other node yet; this one is " + role
+	}
+	return fmt.Sprintf("%d nodes, %d of %d others linked; this one is %s", s.Nodes, s.Linked, s.Nodes-1, role)
 }
 
 func mainText(m api.Main) string {
 	switch {
+	case m.Fenced:
+		return "not known here: this start is fenced"
 	case m.Peer == "":
 		return "none yet"
 	case m.Agent == "":

@@ -35,7 +35,8 @@ type Status struct {
 	Since         int64            `json:"since"` // start of the process, ms
 	Now           int64            `json:"now"`
 	MeshID        string           `json:"meshId"`
-	Role          protocol.Role    `json:"role"` // main while it holds the term, else its certificate's: local, upstream, collab, peer
+	Role          protocol.Role    `json:"role"`             // main while it holds the term, else its certificate's: local, upstream, collab, peer
+	Fenced        bool             `json:"fenced,omitempty"` // a newer start of this node is known: this one writes nothing, and what it says of main is old
 	Board         string           `json:"board"`
 	Listen        []string         `json:"listen"` // multiaddrs
 	Loopback      bool             `json:"loopback"`
@@ -83,6 +84,8 @@ type Main struct {
 	Node  string           `json:"node,omitempty"`
 	Agent protocol.AgentID `json:"agent,omitempty"`
 	Here  bool             `json:"here"`
+	// Fenced: a newer start of this node is known, so this one does not know who is main now; the rest is what it knew last.
+	Fenced bool `json:"fenced,omitempty"`
 	// Of the main's own node. Sure: nobody else can have been elected meanwhile. Handing: it was asked to hand over.
 	Sure    bool `json:"sure,omitempty"`
 	Handing bool `json:"handing,omitempty"`

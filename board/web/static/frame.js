@@ -33,11 +33,12 @@ class Top extends HTMLElement {
     text(this.node, s.name);
     this.drawCount(store);
     const main = past ? past.status.main : s.main;
-    const key = !past && noMain(s, now + store.skew) ? "" : main.agent || main.node || "";
-    if (this.main.dataset.of !== key) {
-      this.main.dataset.of = key;
+    const fenced = !past && s.fenced; // then what it knows of main is old
+    const key = fenced || (!past && noMain(s, now + store.skew)) ? "" : main.agent || main.node || "";
+    if (this.main.dataset.of !== key + (fenced ? "?" : "")) {
+      this.main.dataset.of = key + (fenced ? "?" : "");
       attr(this.main, "data-tone", key ? null : "wait");
-      this.main.replaceChildren(...(key ? [el("span", { class: "role", "data-main": true }, t("main_is")), " ", foreign(key)] : [t("main_none")]));
+      this.main.replaceChildren(...(key ? [el("span", { class: "role", "data-main": true }, t("main_is")), " ", foreign(key)] : [t(fenced ? "main_unknown" : "main_none")]));
     }
     const health = store.health(now);
     attr(this.fresh, "data-health", health);
