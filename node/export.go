@@ -104,11 +104,15 @@ func copyAtRest(ctx context.Context, dir string) (c *api.StoreCopy, damage strin
 	if err := sweepCopies(dir); err != nil {
 		return nil, "", err
 	}
+	sign, err := signerIn(dir)
+	if err != nil {
+		return nil, "", fmt.Errorf("copy the store: %w", err)
+	}
 	c = &api.StoreCopy{Dir: filepath.Join(dir, copyPrefix+randomText(6)), At: time.Now().UnixMilli()}
 	if err := os.Mkdir(c.Dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make room for a copy of the store: %w", err)
 	}
-	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: signerIn(dir)})
+	store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: sign})
 	if err == nil {
 		damage = store.Recovery().Reason
 		if l, is := journal.LossIn(filepath.Join(dir, "journal")); is {

@@ -157,7 +157,9 @@ func ReadNodeFile(dir string) (api.NodeFile, error) {
 	return f, json.Unmarshal(raw, &f)
 }
 
-// keyFile reads an Ed25519 seed, making one if create.
+var errNoKey = errors.New("holds no key. Put a backup of it back, or use a new home")
+
+// keyFile reads an Ed25519 seed, making one if create. errNoKey: the file has another content.
 func keyFile(path string, create bool) (ed25519.PrivateKey, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && create {
@@ -172,7 +174,7 @@ func keyFile(path string, create bool) (ed25519.PrivateKey, error) {
 	}
 	seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(raw)))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s holds no key. Put a backup of it back, or use a new home", path)
+		return nil, fmt.Errorf("%s %w", path, errNoKey)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -60,6 +60,10 @@ func RepairHome(ctx context.Context, dir string) (h api.StoreHealth, err error) 
 		return h, err
 	}
 	defer unlock()
+	sign, err := signerIn(dir)
+	if err != nil {
+		return h, fmt.Errorf("repair: %w", err)
+	}
 	faults, err := journal.Examine(ctx, filepath.Join(dir, "journal"))
 	if err == nil {
 		err = journal.NoteDamage(filepath.Join(dir, "journal"), faults)
@@ -68,7 +72,7 @@ func RepairHome(ctx context.Context, dir string) (h api.StoreHealth, err error) 
 		return h, fmt.Errorf("repair: %w", err)
 	}
 	for round := 1; ; round++ {
-		store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: signerIn(dir)})
+		store, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{BytesMax: 1 << 62, Log: slog.New(slog.DiscardHandler), Sign: sign})
 		if err != nil {
 			return h, fmt.Errorf("repair: %w", err)
 		}
