@@ -94,6 +94,7 @@ type Journal struct {
 	log      *slog.Logger
 	recovery Recovery
 	dbName   string
+	former   bool   // the store has an earlier version's number; see raise
 	storeID  string // 32 hex digits, new for every fresh database: checkpoints of another one do not count
 	done     chan struct{}
 	grew     chan struct{} // capacity 1: a commit wakes Run
@@ -289,10 +290,8 @@ func (j *Journal) openWriter() (err error) {
 	case app != applicationID:
 		return fmt.Errorf("%w: not a journal (application id %#x)", ErrDamaged, app)
 	}
-	if 0 < version && version < schemaVersion { // the tables are the same
-		if err := c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)); err != nil && !isFull(err) {
-			return err
-		}
+	if err := j.raise(c, version); err != nil {
+		return err
 	}
 	j.writer = c
 	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {

@@ -1,6 +1,10 @@
 package journal
 
-import "github.com/aster-mesh/aster/protocol"
+import (
+	"fmt"
+
+	"github.com/aster-mesh/aster/protocol"
+)
 
 // A commit's signature covers the hash of its last record and is needed by others, not by the disk: so it is made beside
 // the write and the sync, which take longer. What a crash leaves in the files ahead of the database is signed again by the
@@ -20,19 +24,43 @@ func (e *Entry) framedSig() []byte {
 	return e.Record.Sig
 }
 
-// signBeside begins to sign what c owes; done returns when that is over.
+// raise gives a store of an earlier version this one's number; the tables are the same. One that finds no room for that stays
+// one that the earlier version opens, so nothing may be written that it would misread: it takes the mark for a signature.
+func (j *Journal) raise(c *conn, version int64) error {
+	j.former = false
+	if version <= 0 || version >= schemaVersion {
+		return nil
+	}
+	err := c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
+	if j.former = isFull(err); j.former {
+		return nil
+	}
+	return err
+}
+
+// signBeside begins to sign what c owes, or signs it before anything is written if the mark may not be; done returns when that is over.
 func (j *Journal) signBeside(c *accepted) (done func()) {
 	if c.unsigned == 0 {
 		return func() {}
 	}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
+	sign := func() {
 		for i := range c.b.Entries {
 			if e := &c.b.Entries[i]; e.Sign {
 				j.opts.Sign(&e.Record, e.Hash)
 			}
 		}
+	}
+	if j.former {
+		sign()
+		for i := range c.b.Entries {
+			c.b.Entries[i].Sign = false
+		}
+		return func() {}
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		sign()
 	}()
 	return func() { <-over }
 }

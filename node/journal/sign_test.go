@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"os"
 	"testing"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -114,4 +115,72 @@ func (a *author) prevOf(t *testing.T, j *Journal, seq uint64) protocol.Hash {
 		t.Fatalf("record %d: %v", seq, err)
 	}
 	return st.Hash
+}
+
+// TestAStoreThatFindsNoRoomForItsNumberHoldsNoMark: the earlier version, which still opens it, would take it for a signature.
+func TestAStoreThatFindsNoRoomForItsNumberHoldsNoMark(t *testing.T) {
+	a := newAuthor(1, 1)
+	dir := tempDir(t)
+	j := open(t, dir, Options{Sign: a.sign})
+	commit(t, j, Batch{Entries: []Entry{a.owed(note(1))}})
+	if err := j.fill(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.writer.db.Exec("PRAGMA user_version=2"); err != nil {
+		t.Fatal(err)
+	}
+	j.Close()
+	// signatures are those in the files ahead of the database, as an earlier version reads them.
+	signatures := func() (owed, made int) {
+		t.Helper()
+		for _, path := range aheadPaths(dir) {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for one, ok := readFrame(raw); ok; one, ok = readFrame(raw) {
+				b, err := readBatch(one.batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range b.Entries {
+					if b.Entries[i].Sign {
+						owed++
+					} else if len(b.Entries[i].Record.Sig) > 1 {
+						made++
+					}
+				}
+				raw = raw[one.size:]
+			}
+		}
+		return owed, made
+	}
+	number := func(want int64) {
+		t.Helper()
+		if v, err := j.writer.number("PRAGMA user_version"); err != nil || v != want {
+			t.Errorf("the store has number %d, %v, want %d", v, err, want)
+		}
+	}
+	d := &disk{fullAt: 1}
+	j = open(t, dir, Options{VFS: newDisk(t, d), Sign: a.sign})
+	number(2)
+	d.heal()
+	b := Batch{Entries: []Entry{a.owed(note(2))}}
+	commit(t, j, b)
+	if owed, made := signatures(); owed != 0 || made != 1 {
+		t.Errorf("%d marks and %d signatures in the frames, want 0 and 1", owed, made)
+	}
+	if len(b.Entries[0].Record.Sig) == 0 {
+		t.Error("the caller has no signature")
+	}
+	number(2)
+	provenTo(t, j, a, 2)
+	j.Close()
+	j = open(t, dir, Options{VFS: newDisk(t, &disk{}), Sign: a.sign})
+	number(schemaVersion)
+	commit(t, j, Batch{Entries: []Entry{a.owed(note(3))}})
+	if owed, made := signatures(); owed != 1 || made != 0 {
+		t.Errorf("with its own number: %d marks and %d signatures in the frames, want 1 and 0", owed, made)
+	}
+	provenTo(t, j, a, 3)
 }
