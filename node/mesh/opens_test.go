@@ -1,9 +1,14 @@
 package mesh
 
 import (
+	"errors"
+	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aster-mesh/aster/protocol"
 )
 
 // A member that opens streams without end has so many a second, and costs another member none.
@@ -24,4 +29,31 @@ func TestStreamsOfOneMemberArePaced(t *testing.T) {
 			t.Errorf("another member waited %s", time.Since(began))
 		}
 	})
+}
+
+// TestTheRightToAStreamIsThatBehindTheWait: a member may be let out while its stream waits for a place.
+func TestTheRightToAStreamIsThatBehindTheWait(t *testing.T) {
+	r := &roster{}
+	var armed, once atomic.Bool
+	var of atomic.Value // whose stream it is
+	a, b := pair(t, r, func(c *Config) {
+		c.Standing = func(p protocol.PeerID) Standing {
+			if armed.Load() && p == of.Load() && !once.CompareAndSwap(false, true) {
+				return Outside // from the second look on
+			}
+			return r.standing(p)
+		}
+	})
+	a.Handle(Gossip, true, func(_ protocol.PeerID, s Stream) { _, _ = io.Copy(s, s) })
+	of.Store(b.Self())
+	armed.Store(true)
+	s, err := openOn(t.Context(), b.link(a.Self()).stream.Conn(), gossipID)
+	if err == nil {
+		_ = s.CloseWrite()
+		_, err = io.ReadAll(s)
+		_ = s.Reset()
+	}
+	if !errors.Is(explain(err), ErrNotMember) {
+		t.Errorf("the stream ended with %v, want %v", explain(err), ErrNotMember)
+	}
 }

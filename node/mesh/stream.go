@@ -142,12 +142,11 @@ func (m *Mesh) serve(s network.Stream) {
 	}
 	defer m.wg.Done()
 	from, _, ok := remote(s.Conn().RemotePeer())
-	standing := m.cfg.Standing(from)
 	if !ok {
 		refuseStream(s, ErrNotMember)
 		return
 	}
-	if standing.Member() && !m.opens.wait(m.ctx, from) {
+	if m.cfg.Standing(from).Member() && !m.opens.wait(m.ctx, from) {
 		return
 	}
 	_ = s.SetDeadline(time.Now().Add(negotiateTime))
@@ -159,13 +158,15 @@ func (m *Mesh) serve(s network.Stream) {
 		_ = s.ResetWithError(network.StreamResourceLimitExceeded)
 		return
 	}
+	// The right is looked at again here: the connection may be older than the revocation, or an admission's, and the stream
+	// may have waited.
+	standing := m.cfg.Standing(from)
 	switch {
 	case id == admitID:
 		ended = m.serveAdmission(s)
 	case standing == Revoked:
 		refuseStream(s, ErrRevoked)
 	case !standing.Member():
-		// The right is looked at again here: the connection may be older than the revocation, or an admission's.
 		refuseStream(s, ErrNotMember)
 	case id == framesID:
 		m.acceptLink(s, from)
