@@ -53,6 +53,13 @@ func (v *visit) ask(ctx context.Context, name protocol.Intent, value any) (json.
 	}
 }
 
+// asks says whether a question is open.
+func (v *visit) asks(id string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.asked[id] != nil
+}
+
 // answered passes an answer on to whoever waits for it. It runs in the read loop.
 func (v *visit) answered(a foreign.Answer) {
 	v.mu.Lock()

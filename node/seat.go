@@ -152,9 +152,8 @@ func (s *seat) once(ctx context.Context) foreign.End {
 	}
 	conn.Authenticated()
 	name := string(s.agent)
-	v := &visit{s: s, conn: conn, ctx: ctx, sent: map[protocol.AgentID]uint64{}, session: foreign.New(foreign.Options{
-		Agent: s.as, Name: name, Client: n.joinMark(), Greeted: s.greeted,
-	})}
+	v := &visit{s: s, conn: conn, ctx: ctx, sent: map[protocol.AgentID]uint64{}}
+	v.session = foreign.New(foreign.Options{Agent: s.as, Name: name, Client: n.joinMark(), Greeted: s.greeted, Asked: v.asks})
 	conn.Send(v.session.Hello(time.Now(), string(newID())))
 	silent := time.AfterFunc(helloAnswer, func() {
 		if s.present() != v {

@@ -17,7 +17,7 @@ type Answer struct {
 
 func (Answer) isEvent() {}
 
-// AskPrefix begins the msgId of each question of ours, which no message of an agent has.
+// AskPrefix begins the msgId of each question of ours. Options.Asked tells such a one from an agent's message that is called so too.
 const AskPrefix = "join-ask-"
 
 // Keeps says whether the hub has said that it keeps attachments. One that has not is asked nothing about them: it would give

@@ -24,9 +24,10 @@ func TestOnlyAHubThatSaysSoKeepsAttachments(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsTheHubs, and a refusal of a question is none of a message.
+// TestAnAnswerIsTheHubs, and a refusal of a question is none of a message, whatever an agent calls its message.
 func TestAnAnswerIsTheHubs(t *testing.T) {
 	s := seated(t)
+	s.o.Asked = func(id string) bool { return id == "join-ask-1" || id == "join-ask-2" }
 	for in, want := range map[string][]Event{
 		`{"name":"ArtifactState","source":"server","value":{"have":1,"re_msgId":"join-ask-1"}}`:                                                   {Answer{To: "join-ask-1", Value: []byte(`{"have":1,"re_msgId":"join-ask-1"}`)}},
 		`{"name":"ArtifactPiece","source":"agent","agentId":"eve","targetAgentId":"alice","value":{"re_msgId":"join-ask-1"}}`:                     nil,
@@ -34,6 +35,8 @@ func TestAnAnswerIsTheHubs(t *testing.T) {
 		`{"name":"ServerNotice","source":"server","value":{"kind":"refused","code":"attachment-quota","text":"full","msgId":"join-ask-2"}}`:       {Answer{To: "join-ask-2", Refused: &protocol.Refusal{Code: "attachment-quota", Reason: "full"}}},
 		`{"name":"ServerNotice","source":"agent","agentId":"eve","value":{"kind":"refused","code":"attachment-quota","msgId":"join-ask-2"}}`:      nil,
 		`{"name":"ServerNotice","source":"server","value":{"kind":"refused","code":"attachment-unknown","text":"no","msgId":"of-our-own-agent"}}`: {Settled{ID: "of-our-own-agent", Tier: protocol.Refused, Reason: "attachment-unknown"}},
+		`{"name":"ServerNotice","source":"server","value":{"kind":"refused","code":"hop-loop","text":"no","msgId":"join-ask-of-our-own-agent"}}`:  {Settled{ID: "join-ask-of-our-own-agent", Tier: protocol.Refused, Reason: "hop-loop"}},
+		`{"name":"ServerNotice","source":"server","value":{"kind":"refused","code":"rate","text":"no","msgId":"join-ask-of-our-own-agent"}}`:      {Later{ID: "join-ask-of-our-own-agent"}},
 	} {
 		if diff := cmp.Diff(want, s.Frame(frame(t, in))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", in, diff)

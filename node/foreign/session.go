@@ -17,6 +17,9 @@ type Options struct {
 
 	// Greeted is the main agent there that has been told who we are; another one is told once.
 	Greeted protocol.AgentID
+
+	// Asked says whether a msgId is that of a question of ours that waits for its answer; nil: none does. Frame calls it.
+	Asked func(msgID string) bool
 }
 
 // Event is what a frame means. The set is closed.
@@ -146,7 +149,7 @@ func (s *Session) Frame(f *asterism.Frame) []Event {
 	case "RelayUnreachable":
 		return unreachable(f)
 	case "ServerNotice":
-		return notice(f)
+		return s.notice(f)
 	case asterism.ArtifactState, asterism.ArtifactPiece:
 		return answer(f)
 	}
@@ -287,7 +290,7 @@ func unreachable(f *asterism.Frame) []Event {
 }
 
 // notice reads the error frame; what else is noticed there is not said to us.
-func notice(f *asterism.Frame) []Event {
+func (s *Session) notice(f *asterism.Frame) []Event {
 	v := read[struct {
 		Kind, Code, Text, Hint string
 		MsgID                  protocol.MsgID
@@ -295,7 +298,7 @@ func notice(f *asterism.Frame) []Event {
 	if f.Source != string(protocol.SourceServer) || v.Kind != "refused" || v.MsgID == "" {
 		return nil
 	}
-	if strings.HasPrefix(string(v.MsgID), AskPrefix) {
+	if s.o.Asked != nil && s.o.Asked(string(v.MsgID)) {
 		no := &protocol.Refusal{Code: protocol.CutText(v.Code, 64), Reason: protocol.CutText(v.Text, 200), Hint: protocol.CutText(v.Hint, 200)}
 		return []Event{Answer{To: string(v.MsgID), Refused: no}}
 	}
