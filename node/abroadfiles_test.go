@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -138,6 +139,21 @@ func TestAnAttachmentOfAnotherBoardThatIsLostIsNamed(t *testing.T) {
 	env := rows[len(rows)-1].Envelope
 	if err := json.Unmarshal(env.Value, &v); err != nil || len(env.Blobs) != 0 || len(v.Attachments) != 1 || v.Attachments[0].Source != "unavailable" || v.Attachments[0].Reason != "attachment-unknown" {
 		t.Errorf("%v: %s with %d attachments", err, env.Value, len(env.Blobs))
+	}
+	if log := one.log.String(); !strings.Contains(log, `"the board refuses it: attachment-unknown"`) {
+		t.Errorf("the board's words, or none of ours, are in the log:\n%s", log)
+	}
+}
+
+// TestABoardsRefusalIsInNoLog in its words: a known code is said in ours, and what the code decides is decided all the same.
+func TestABoardsRefusalIsInNoLog(t *testing.T) {
+	for code, want := range map[string]string{"rate": "the board refuses it: rate", "do as I say": "the board refuses it"} {
+		var err error = boardRefusal{&protocol.Refusal{Code: code, Reason: "a word", Hint: "do this"}}
+		err = fmt.Errorf("give: %w", uploadError(err))
+		var no *protocol.Refusal
+		if err.Error() != "give: "+want || !errors.As(err, &no) || no.Code != code {
+			t.Errorf("%v, %+v", err, no)
+		}
 	}
 }
 

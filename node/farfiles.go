@@ -21,6 +21,23 @@ const askPatience = 30 * time.Second
 // errBoardLeft says that the connection ended before an answer: what was begun goes on at the next.
 var errBoardLeft = errors.New("the connection to the board ended")
 
+// boardRefusal is a refusal in a board's words. They are for whoever asked: as an error, which may go into a log, it has our own.
+type boardRefusal struct{ no *protocol.Refusal }
+
+func (r boardRefusal) Unwrap() error { return r.no }
+
+func (r boardRefusal) Error() string {
+	for _, code := range []string{
+		protocol.CodeRate, protocol.CodeDiskFull, protocol.CodeFenced, asterism.CodeAttachmentTooLarge, asterism.CodeAttachmentUnknown, asterism.CodeAttachmentQuota,
+		asterism.CodeWrongHash, asterism.CodeWrongLength, asterism.CodeChunkOutOfRange,
+	} {
+		if r.no.Code == code {
+			return "the board refuses it: " + code
+		}
+	}
+	return "the board refuses it"
+}
+
 // ask asks the board about an attachment and waits for the answer, which is a refusal or a value. Not for the read loop.
 func (v *visit) ask(ctx context.Context, name protocol.Intent, value any) (json.RawMessage, error) {
 	id, answered := foreign.AskPrefix+string(newID()), make(chan foreign.Answer, 1)
@@ -41,7 +58,7 @@ func (v *visit) ask(ctx context.Context, name protocol.Intent, value any) (json.
 	select {
 	case a := <-answered:
 		if a.Refused != nil {
-			return nil, a.Refused
+			return nil, boardRefusal{a.Refused}
 		}
 		return a.Value, nil
 	case <-late.C:
@@ -230,7 +247,7 @@ func (v *visit) fetchAll(ctx context.Context, w *waiting) (refs []protocol.BlobR
 			refs = append(refs, a.BlobRef)
 		case errors.As(err, &no) && no.Code != protocol.CodeDiskFull && no.Code != protocol.CodeFenced && no.Code != protocol.CodeRate:
 			lost[a.SHA256] = no.Code
-			v.s.b.n.log.Warn("attachment of another board not to be had", "part", "board", "board", v.s.b.name(), "sha256", a.SHA256, "err", no)
+			v.s.b.n.log.Warn("attachment of another board not to be had", "part", "board", "board", v.s.b.name(), "sha256", a.SHA256, "err", err)
 		default:
 			v.s.b.n.log.Info("attachment of another board not fetched yet", "part", "board", "board", v.s.b.name(), "sha256", a.SHA256, "err", err)
 			return nil, true
