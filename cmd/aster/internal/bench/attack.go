@@ -57,7 +57,8 @@ type attacker struct {
 	sent  int // bytes
 }
 
-// ServeAttack is the attacker's process: it reads whom to attack from in, says that it begins, and goes on until in ends.
+// ServeAttack is the attacker's process: it reads whom to attack from in, says that it begins, and goes on until in ends, for
+// which it waits also if ctx ends or the attack fails before.
 func ServeAttack(ctx context.Context, in io.Reader, out io.Writer) error {
 	d := json.NewDecoder(in)
 	var t target
@@ -75,17 +76,20 @@ func ServeAttack(ctx context.Context, in io.Reader, out io.Writer) error {
 	a := &attacker{target: t, key: key}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, in)
-	}()
 	if t.Sink {
 		end, err := a.openSink(ctx)
 		if err != nil {
 			return err
 		}
 		defer end()
+		defer cancel()
 	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in)
+	})
+	defer reading.Wait()
 	fmt.Fprintln(out, "begun")
 	err = attack(a, ctx)
 	if ctx.Err() != nil {

@@ -2,7 +2,13 @@ package bench
 
 import (
 	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,4 +106,46 @@ func TestNumbersAreFoundInFrames(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", frame, n, want)
 		}
 	}
+}
+
+// TestAnAttackerReadsItsInputToTheEnd: nothing of it is left when it returns.
+func TestAnAttackerReadsItsInputToTheEnd(t *testing.T) {
+	home := t.TempDir()
+	seed := base64.StdEncoding.EncodeToString(make([]byte, ed25519.SeedSize))
+	if err := os.WriteFile(filepath.Join(home, "node.key"), []byte(seed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words, err := json.Marshal(target{Kind: "client: garbage", Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		in, stdin := io.Pipe()
+		returned := make(chan error, 1)
+		go func() { returned <- ServeAttack(ctx, in, io.Discard) }()
+		if _, err := stdin.Write(words); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stdin.Write([]byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-returned:
+			t.Errorf("it returned before its input ended: %v", err)
+		default:
+		}
+		stdin.Close()
+		synctest.Wait()
+		select {
+		case err := <-returned:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("it goes on without its input")
+		}
+	})
 }
