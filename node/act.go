@@ -208,6 +208,9 @@ func (n *Node) spill(ctx context.Context, env *protocol.Envelope) error {
 	if no := protocol.CheckDeclaration(env.Intent, env.From, env.Value); no != nil {
 		return no // the hub sees no content of blobs
 	}
+	if no := protocol.CheckAcceptance(env.Intent, env.Value); no != nil {
+		return no
+	}
 	ref, err := n.PutBlob(ctx, bytes.NewReader(env.Value), "")
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
@@ -61,6 +62,9 @@ func (a *app) delegate(ctx context.Context, o delegateOptions, args []string) er
 	}
 	if o.timeout != 0 && !o.wait {
 		return usage("--timeout goes with --wait")
+	}
+	if slices.ContainsFunc(o.accept, protocol.Blank) {
+		return usage("--accept is empty, which checks nothing: give it a command (is a variable in it unset?), or leave it out")
 	}
 	task, err := a.text(args)
 	if err != nil {

@@ -255,6 +255,15 @@ func TestMistakesOfUsageExit2(t *testing.T) {
 	}
 }
 
+func TestAnEmptyAcceptanceCommandExits2AndSendsNothing(t *testing.T) {
+	for _, empty := range []string{"", " ", "\t\n"} {
+		got := typeIn(t, nil, "", "delegate", "--to", "a", "--accept", "make", "--accept", empty, "hi", "--home", newHome(t))
+		if want := "--accept is empty, which checks nothing: give it a command (is a variable in it unset?), or leave it out"; got.code != 2 || !strings.Contains(got.err, want) || got.out != "" {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q", empty, got.code, got.out, got.err)
+		}
+	}
+}
+
 func TestAHomeThatOthersMayReadIsRefusedByName(t *testing.T) {
 	home := newHome(t)
 	if err := os.Chmod(home, 0o755); err != nil {

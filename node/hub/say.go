@@ -181,15 +181,8 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 			return r
 		}
 	}
-	if selection(env.Intent) {
-		if r := c.admitSelection(env); r != nil {
-			return r
-		}
-	}
-	if declaration(env.Intent) {
-		if r := c.admitDeclaration(env, in.Declared); r != nil {
-			return r
-		}
+	if r := c.admitValue(env, in); r != nil {
+		return r
 	}
 	if env.To == "" && env.Intent == "OperatorFeedback" { // a person's word to main never lies where nobody reads it (fault B39)
 		return protocol.Refuse(protocol.CodeUnknownAgent, "there is no main agent yet", "attach one first: aster agents shows who is here")
@@ -231,6 +224,17 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		return c.inboxFull(target)
 	}
 	return nil
+}
+
+// admitValue is admit for what some names' values may hold.
+func (c *Core) admitValue(env *protocol.Envelope, in Say) *protocol.Refusal {
+	switch {
+	case selection(env.Intent):
+		return c.admitSelection(env)
+	case declaration(env.Intent):
+		return c.admitDeclaration(env, in.Declared)
+	}
+	return protocol.CheckAcceptance(env.Intent, env.Value)
 }
 
 // outsideRole: who joined by a key of such a role is not told who else is here.

@@ -132,11 +132,12 @@ func TestOutcomes(t *testing.T) {
 		"blocked 75":   {[]string{"exit", "LEDGER", strings.Repeat("x", 75)}, nil, minute, Blocked, 75, "cannot multiply"},
 		"accept": {[]string{"nothing", "LEDGER"}, []string{"true", "echo got 7.7, want 7.70; exit 4", "true"}, minute, Failed, 0,
 			"1 of 3 failed: echo got 7.7, want 7.70; exit 4: got 7.7, want 7.70"},
-		"wall":          {[]string{"hang", "LEDGER", "/nonexistent"}, nil, 300 * time.Millisecond, Failed, 128 + 15, "it ran longer than 300ms"},
-		"wall, accept":  {[]string{"nothing", "LEDGER"}, []string{"sleep 50"}, 4 * time.Second, Failed, 0, "longer than 4s, in accept 1 of 1"},
-		"prints 1 GiB":  {[]string{"yes", "LEDGER"}, nil, minute, Failed, -1, "it printed more than 1 MiB"},
-		"tokens":        {[]string{"tokens", "LEDGER", "/nonexistent"}, nil, minute, Failed, -1, "tokens of 5000"},
-		"runner's fail": {[]string{"nothing"}, nil, minute, Failed, 2, "exit code 2"},
+		"accept nothing": {[]string{"nothing", "LEDGER"}, []string{"", " \t"}, minute, Done, 0, ""},
+		"wall":           {[]string{"hang", "LEDGER", "/nonexistent"}, nil, 300 * time.Millisecond, Failed, 128 + 15, "it ran longer than 300ms"},
+		"wall, accept":   {[]string{"nothing", "LEDGER"}, []string{"sleep 50"}, 4 * time.Second, Failed, 0, "longer than 4s, in accept 1 of 1"},
+		"prints 1 GiB":   {[]string{"yes", "LEDGER"}, nil, minute, Failed, -1, "it printed more than 1 MiB"},
+		"tokens":         {[]string{"tokens", "LEDGER", "/nonexistent"}, nil, minute, Failed, -1, "tokens of 5000"},
+		"runner's fail":  {[]string{"nothing"}, nil, minute, Failed, 2, "exit code 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,6 +155,9 @@ func TestOutcomes(t *testing.T) {
 			r := s.final(w)
 			if r.Outcome != c.outcome || !strings.Contains(r.Summary, c.summary) {
 				t.Errorf("outcome %s, summary %q; want %s, %q", r.Outcome, r.Summary, c.outcome, c.summary)
+			}
+			if len(strings.Join(c.accept, "")) < 3 && (len(r.Accepts) > 0 || strings.Contains(r.Summary, "passed")) {
+				t.Errorf("nothing was checked: %+v, summary %q", r.Accepts, r.Summary)
 			}
 			if c.exit >= 0 && (r.Exit == nil || *r.Exit != c.exit) {
 				t.Errorf("exit %v, want %d", r.Exit, c.exit)

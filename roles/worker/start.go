@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,9 +95,11 @@ func (w *Worker) before(name string, from protocol.AgentID) error {
 }
 
 func (w *Worker) order(t Task) keeper.Order {
+	// An empty command is none: it would pass without having checked anything.
+	accept := slices.DeleteFunc(slices.Clone(t.Accept), protocol.Blank)
 	o := keeper.Order{
 		Task: t.ID, Attempt: t.Attempt, From: t.From, To: t.To,
-		Command: w.cfg.Command, Accept: t.Accept, Env: t.Env, Files: len(t.Files), Attached: t.Files,
+		Command: w.cfg.Command, Accept: accept, Env: t.Env, Files: len(t.Files), Attached: t.Files,
 		Wall: t.Wall, OutputBytesMax: w.cfg.OutputBytesMax, TokensMax: w.cfg.Tokens,
 		Author: w.cfg.AgentName, Accepted: time.Now(),
 	}

@@ -69,6 +69,9 @@ func (c *conn) live(f *asterism.Frame) {
 
 func (c *conn) kept(f *asterism.Frame) {
 	env, no := f.Envelope(c.session.Sender(), c.h.id())
+	if no == nil {
+		no = protocol.CheckAcceptance(env.Intent, env.Value)
+	}
 	if no != nil {
 		c.refuse(f.MsgID, no)
 		return
