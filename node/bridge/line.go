@@ -55,7 +55,7 @@ const formsHint = `write one of {"say":"…"}, {"to":"AGENT","intent":"NAME","va
 // refusal; anything that is not understood in full is refused, and never sent as text.
 func ParseLine(raw []byte) (Line, *protocol.Refusal) {
 	if len(raw) > LineBytesMax {
-		return Line{}, protocol.Refuse(protocol.CodeFrameTooLarge, "the line has %d bytes, at most %d are read", "put large content into a file and send its path, or attach it", len(raw), LineBytesMax)
+		return Line{}, protocol.Refuse(protocol.CodeFrameTooLarge, "the line has more than %d bytes, which is all that is read of one", "put large content into a file and send its path, or attach it", LineBytesMax)
 	}
 	if !utf8.Valid(raw) {
 		return Line{}, protocol.Refuse(protocol.CodeNotUTF8, "the line is not UTF-8", "write UTF-8 without escapes (PowerShell: Add-Content -Encoding utf8)")

@@ -114,3 +114,11 @@ func FuzzParseLine(f *testing.F) {
 		}
 	})
 }
+
+// TestALineThatIsTooLongIsNotMeasured: of one of 20 MB only the beginning is read, so that its length is not known.
+func TestALineThatIsTooLongIsNotMeasured(t *testing.T) {
+	_, no := ParseLine(make([]byte, LineBytesMax+1))
+	if want := "the line has more than 1048576 bytes, which is all that is read of one"; no == nil || no.Reason != want {
+		t.Errorf("refused with %v, want %q", no, want)
+	}
+}
