@@ -73,7 +73,10 @@ func (n *Node) reportedOn(t *testing.T, task protocol.MsgID) []byte {
 // nor its own Cancel, and starts when the member is linked again.
 func TestARunnerWaitsForFilesThatAMemberMayStillHave(t *testing.T) {
 	var na, nb *Node
-	a := start(t, func(c *Config) { c.Worker.Command, c.Keeper = []string{"true"}, []string{"false"}; c.probe = func(x *Node) { na = x } })
+	a := start(t, func(c *Config) {
+		c.Worker.Command, c.Keeper = []string{"true"}, []string{"false"}
+		c.probe = func(x *Node) { na = x }
+	})
 	inv, err := na.Invite(t.Context(), api.InviteRequest{Role: protocol.RoleLocal})
 	if err != nil {
 		t.Fatal(err)
