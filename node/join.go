@@ -182,3 +182,13 @@ func transportOf(addr string) string {
 	}
 	return "tcp"
 }
+
+// hostName is what a node is called for want of a better name.
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "node"
+	}
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}

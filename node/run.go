@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/oklog/run"
@@ -64,18 +63,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 			return err
 		}
 	}
-	if err := n.openLoop(); err != nil {
-		return err
-	}
-	n.loop.readDeclared()
-	if err := n.openAbroad(); err != nil {
-		return err
-	}
-	board, err := n.openBoard()
+	board, err := n.openBoard() // before anything is written: a port that is taken leaves a home as it was
 	if err != nil {
 		return err
 	}
-	if err := n.openParts(web.Exposed(board.Addr())); err != nil {
+	if err := n.open(board); err != nil {
 		return errors.Join(err, board.Close())
 	}
 	if cfg.probe != nil {
@@ -93,6 +85,18 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
+// open makes the parts, in the order in which they need each other.
+func (n *Node) open(board net.Listener) error {
+	if err := n.openLoop(); err != nil {
+		return err
+	}
+	n.loop.readDeclared()
+	if err := n.openAbroad(); err != nil {
+		return err
+	}
+	return n.openParts(web.Exposed(board.Addr()))
+}
+
 func (c *Config) fill() {
 	if c.silentWait == 0 {
 		c.silentWait = silentWait
@@ -106,16 +110,6 @@ func (c *Config) fill() {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-}
-
-// hostName is what a node is called for want of a better name.
-func hostName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "node"
-	}
-	name, _, _ := strings.Cut(host, ".")
-	return name
 }
 
 func randomText(bytes int) string {
