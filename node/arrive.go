@@ -13,7 +13,7 @@ import (
 // onRecords checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
 // fetched first, since a node has a record only with its blobs (DESIGN 10).
 func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
-	if f.Log.Peer == from && len(f.Records) >= longRecords {
+	if ownLong(from, f.Log, len(f.Records)) {
 		n.debts.pause(n.ctx, from)
 	}
 	recs := f.ToRecords()
@@ -90,7 +90,7 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	l.foreign = append(l.foreign, entries...)
 	l.regained = append(l.regained, turn.Regained(l.n.home.peer, entries)...)
 	l.from[recs[0].Log] = from
-	if recs[0].Log.Peer == from && len(entries) >= longRecords {
+	if ownLong(from, recs[0].Log, len(entries)) {
 		l.wrote[from] += len(entries)
 	}
 }

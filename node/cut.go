@@ -158,6 +158,7 @@ func (l *loop) wrongBoard() {
 	l.membersDirty = true
 }
 
+// pause returns after d, or with its cause when ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -91,16 +91,14 @@ func (d *debts) contended(p protocol.PeerID, now time.Time) bool {
 
 // pause has a peer's reader wait for its share.
 func (d *debts) pause(ctx context.Context, p protocol.PeerID) {
-	wait, _ := d.due(p, time.Now())
-	if wait <= 0 {
-		return
+	if wait, _ := d.due(p, time.Now()); wait > 0 {
+		_ = pause(ctx, wait) // cut short, the node ends
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+}
+
+// ownLong says whether n records that a peer sends are a long range of its own log, for which it pays.
+func ownLong(from protocol.PeerID, log protocol.LogID, n int) bool {
+	return log.Peer == from && n >= longRecords
 }
 
 // takeRecords gives the loop a verified range: at once, or, of a peer in debt, in pieces of which each is durable before the next.
@@ -109,7 +107,7 @@ func (n *Node) takeRecords(from protocol.PeerID, recs []protocol.Record, envs []
 	if len(recs) < longRecords {
 		return n.lanes.lane(from).post(n.ctx, n.loop, arrived)
 	}
-	if _, small := n.debts.due(from, time.Now()); !small || recs[0].Log.Peer != from {
+	if _, small := n.debts.due(from, time.Now()); !small || !ownLong(from, recs[0].Log, len(recs)) {
 		return n.lanes.long(from).post(n.ctx, n.loop, arrived)
 	}
 	for begin := 0; begin < len(recs); {

@@ -79,9 +79,6 @@ func channels(newest []journal.Message) []asterism.Channel {
 	var out []asterism.Channel
 	for i := len(newest) - 1; i >= 0; i-- {
 		m := &newest[i]
-		if protocol.Lookup(m.Envelope.Intent).Class == protocol.ClassDeclaration {
-			continue
-		}
 		key := m.Envelope.ChannelKey()
 		c, ok := at[key]
 		if !ok {

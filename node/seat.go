@@ -66,12 +66,7 @@ func (s *seat) run(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		t := time.NewTimer(next.Wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
+		_ = pause(ctx, next.Wait) // cut short, the loop ends
 	}
 }
 
