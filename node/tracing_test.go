@@ -45,7 +45,10 @@ func collect(t *testing.T) *fakeCollector {
 				ScopeSpans []struct{ Spans []seenSpan }
 			}
 		}
-		raw, _ := io.ReadAll(r.Body)
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // who sent it gave up in the middle
+		}
 		if err := json.Unmarshal(raw, &body); err != nil {
 			t.Errorf("%v: %s", err, raw)
 		}

@@ -20,6 +20,7 @@ const (
 	batchMax  = 512  // spans of one request
 	gatherFor = time.Second
 	answerMax = 5 * time.Second
+	lastFor   = time.Second // the last try, when the node ends
 	tellEvery = time.Minute // that the collector does not take them
 )
 
@@ -42,6 +43,7 @@ type Exporter struct {
 	failing atomic.Bool // the last batch was not taken
 	client  http.Client
 	told    time.Time // owned by Run
+	lastFor time.Duration
 }
 
 // CheckEndpoint says whether a text is a collector's address: http or https, a host, no password, no query. Its errors name
@@ -90,7 +92,7 @@ func New(cfg Config) (*Exporter, error) {
 		return nil, fmt.Errorf("trace.endpoint %w", err)
 	}
 	return &Exporter{
-		cfg: cfg, to: strings.TrimSuffix(cfg.Endpoint, "/") + "/v1/traces", queue: make(chan Span, queueMax),
+		cfg: cfg, to: strings.TrimSuffix(cfg.Endpoint, "/") + "/v1/traces", queue: make(chan Span, queueMax), lastFor: lastFor,
 		client: http.Client{
 			Timeout: answerMax,
 			// A collector that points elsewhere is not followed: what leaves goes where the configuration says.
@@ -145,7 +147,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	for {
 		select {
 		case s := <-e.queue:
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.lastFor)
 			ok := e.send(last, e.take([]Span{s}))
 			cancel()
 			if !ok {
@@ -174,7 +176,7 @@ func (e *Exporter) gather(ctx context.Context, first Span) {
 		break
 	}
 	if ctx.Err() != nil {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.lastFor)
 		defer cancel()
 		ctx = last
 	}
