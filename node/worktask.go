@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,17 +14,26 @@ import (
 	"github.com/aster-mesh/aster/roles/worker"
 )
 
-// delegateValue is what a runner reads of a Delegate's value.
-type delegateValue struct {
-	Task    string   `json:"task"`
-	Text    string   `json:"text"`
-	Accept  []string `json:"accept"`
-	Attempt int      `json:"attempt"`
-	Repo    *struct {
-		Root string `json:"root"`
-		Head string `json:"head"`
-		Name string `json:"name"`
-	} `json:"repo"`
+// repoValue is what a Delegate says of the repository that its task is for.
+type repoValue struct {
+	Root string `json:"root"`
+	Head string `json:"head"`
+	Name string `json:"name"`
+}
+
+// acceptOf are the commands that decide whether a task is done: a list of texts, or one text. What is neither is refused: a
+// check that its sender asked for must not be left out in silence.
+func acceptOf(value json.RawMessage) ([]string, error) {
+	raw := valueOf[json.RawMessage](value, "accept")
+	var list []string
+	var one string
+	switch {
+	case len(raw) == 0 || json.Unmarshal(raw, &list) == nil:
+		return list, nil
+	case json.Unmarshal(raw, &one) == nil:
+		return []string{one}, nil
+	}
+	return nil, protocol.Refuse(protocol.CodeWrongType, "value.accept of the Delegate is neither a command nor a list of commands", `write "accept":["make test"], or leave it out`)
 }
 
 // task reads a Delegate. Its base bundle is copied out of the store, since a run may outlive this process.
@@ -32,14 +42,12 @@ func (r *runner) task(ctx context.Context, env *protocol.Envelope) (worker.Task,
 	if err := r.n.fill(&whole); err != nil {
 		return worker.Task{}, err
 	}
-	var v delegateValue
-	if err := json.Unmarshal(whole.Value, &v); err != nil {
-		v = delegateValue{}
+	accept, err := acceptOf(whole.Value)
+	if err != nil {
+		return worker.Task{}, err
 	}
-	t := worker.Task{ID: env.ID, Attempt: max(v.Attempt, 1), From: env.From, To: r.agent, Text: v.Task, Accept: v.Accept, Env: traceEnv(env)}
-	if t.Text == "" {
-		t.Text = v.Text
-	}
+	t := worker.Task{ID: env.ID, Attempt: max(valueOf[int](whole.Value, "attempt"), 1), From: env.From, To: r.agent, Accept: accept, Env: traceEnv(env)}
+	t.Text = cmp.Or(valueOf[string](whole.Value, "task"), valueOf[string](whole.Value, "text"))
 	if t.Text == "" {
 		t.Text = whole.Text(protocol.ValueBytesInline)
 	}
@@ -51,8 +59,8 @@ func (r *runner) task(ctx context.Context, env *protocol.Envelope) (worker.Task,
 			t.Files = append(t.Files, worker.File{Name: b.Name, SHA256: b.SHA256, Bytes: b.Bytes})
 		}
 	}
-	if v.Repo != nil {
-		t.Repo = &worker.RepoSpec{Root: v.Repo.Root, Head: v.Repo.Head, Name: v.Repo.Name}
+	if repo := valueOf[*repoValue](whole.Value, "repo"); repo != nil {
+		t.Repo = &worker.RepoSpec{Root: repo.Root, Head: repo.Head, Name: repo.Name}
 		for _, b := range env.Blobs {
 			if b.Use == useBase {
 				path, err := r.copyBlob(b)

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,31 @@ func TestATaskWhoseFileIsNowhereIsRefusedByName(t *testing.T) {
 	until(t, "a report", func() bool { v = n.reportedOn(t, ""); return v != nil })
 	if valueOf[string](v, "outcome") != worker.Failed || valueOf[string](v, "code") != "attachment-unknown" {
 		t.Errorf("reported %s", v)
+	}
+}
+
+// TestAFieldOfTheWrongTypeDropsNoOther: each field of a Delegate is read by itself, and what its sender wants checked is never
+// left out in silence.
+func TestAFieldOfTheWrongTypeDropsNoOther(t *testing.T) {
+	var n *Node
+	start(t, func(c *Config) { c.Worker.Command = []string{"true"}; c.probe = func(x *Node) { n = x } })
+	for value, want := range map[string]worker.Task{
+		`{"task":"x","accept":["make","go vet"],"attempt":2}`:            {Text: "x", Accept: []string{"make", "go vet"}, Attempt: 2},
+		`{"task":"x","accept":"make","repo":{"root":"abc"}}`:             {Text: "x", Accept: []string{"make"}, Attempt: 1, Repo: &worker.RepoSpec{Root: "abc"}},
+		`{"task":"x","accept":null}`:                                     {Text: "x", Attempt: 1},
+		`{"task":7,"text":"y","attempt":"3","repo":5,"accept":["make"]}`: {Text: "y", Accept: []string{"make"}, Attempt: 1},
+	} {
+		got, err := n.runner.task(t.Context(), &protocol.Envelope{ID: newID(), Intent: protocol.Delegate, Value: []byte(value)})
+		if err != nil || got.Text != want.Text || !slices.Equal(got.Accept, want.Accept) || got.Attempt != want.Attempt ||
+			(got.Repo == nil) != (want.Repo == nil) || want.Repo != nil && got.Repo.Root != want.Repo.Root {
+			t.Errorf("%s: %+v, %v", value, got, err)
+		}
+	}
+	for _, value := range []string{`{"task":"x","accept":{"cmd":"make"}}`, `{"task":"x","accept":[["make"]]}`, `{"task":"x","accept":true}`} {
+		var no *protocol.Refusal
+		if _, err := n.runner.task(t.Context(), &protocol.Envelope{ID: newID(), Intent: protocol.Delegate, Value: []byte(value)}); !errors.As(err, &no) || no.Code != protocol.CodeWrongType {
+			t.Errorf("%s: %v", value, err)
+		}
 	}
 }
 

@@ -195,6 +195,11 @@ func (e *Envelope) Text(n int) string {
 	if json.Unmarshal(e.Value, &fields) != nil {
 		return ""
 	}
+	if e.Intent == "OperatorFeedback" {
+		if s := feedbackText(fields); s != "" {
+			return CutText(s, n)
+		}
+	}
 	for _, k := range []string{"text", "task", "summary", "topic", "re", "subject", "title", "headline", "message", "notice", "reason", "question", "ask", "note", "body", "detail", "label", "status"} {
 		if json.Unmarshal(fields[k], &s) == nil && s != "" {
 			return CutText(s, n)

@@ -101,6 +101,16 @@ func (a *app) item(it api.InboxItem) error {
 	if text := strings.TrimSpace(cleanBlock(it.Text)); text != "" {
 		a.say("          %s", strings.ReplaceAll(text, "\n", "\n          "))
 	}
+	for _, b := range it.Blobs {
+		use := ""
+		if b.Use != "" {
+			use = " (" + clean(b.Use) + ")"
+		}
+		a.say("          attached: %s%s, %s", dash(clean(b.Name)), use, bytesText(b.Bytes))
+	}
+	if len(it.Blobs) > 0 {
+		a.say("          to have %s: aster show %s --save DIR", map[bool]string{true: "it", false: "them"}[len(it.Blobs) == 1], idOf(it.Intent, it.Short))
+	}
 	return nil
 }
 

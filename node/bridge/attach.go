@@ -155,6 +155,9 @@ func (o *outbox) attachOne(ctx context.Context, root *os.Root, a Attachment, lef
 // within makes a path of the agent's folder relative to it. The folder is the bound: whoever may only write there must not
 // have other files sent by the node, which may read them.
 func (o *outbox) within(named string) (string, *protocol.Refusal) {
+	if strings.Contains(named, "://") {
+		return "", refuseFile(CodeAttachOutside, named, "is an address and not a path", "name a file of the folder; an address can stand in the value")
+	}
 	path := filepath.FromSlash(named)
 	if filepath.IsAbs(path) {
 		folders := []string{o.dir}

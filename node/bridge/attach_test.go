@@ -80,6 +80,7 @@ func TestAFileThatCannotGoAlongIsNamed(t *testing.T) {
 		"behind a file":     {`"good.txt/more"`, CodeAttachNotFile},
 		"a pipe":            {`"pipe"`, CodeAttachNotFile},
 		"above":             {`"../secret"`, CodeAttachOutside},
+		"an address":        {`"file:///etc/passwd"`, CodeAttachOutside},
 		"above by a detour": {`"folder/../../x"`, CodeAttachOutside},
 		"absolute":          {string(protocol.EncodeBody(outside)), CodeAttachOutside},
 		"absolute, above":   {`"DIR/../x"`, CodeAttachOutside},
