@@ -53,7 +53,10 @@ func (n *Node) cold(shown []asterism.Channel, whole bool) (out []asterism.Stub) 
 	}
 	agents = slices.DeleteFunc(agents, func(a protocol.AgentID) bool { return at[a] == 0 })
 	slices.SortFunc(agents, func(a, b protocol.AgentID) int { return cmp.Or(cmp.Compare(at[b], at[a]), cmp.Compare(a, b)) })
-	for _, a := range agents[:min(len(agents), coldMax)] {
+	for _, a := range agents {
+		if len(out) == coldMax {
+			break
+		}
 		if stub, ok := n.coldOf(a, at[a]); ok {
 			stub.Role = role[a]
 			out = append(out, stub)
@@ -69,18 +72,17 @@ func (n *Node) cold(shown []asterism.Channel, whole bool) (out []asterism.Stub) 
 
 // coldOf is the stub of one agent's channel, whose newest message may be at last; false: nothing is left in it, or all that it said lately was in rooms.
 func (n *Node) coldOf(a protocol.AgentID, last uint64) (asterism.Stub, bool) {
-	found, err := n.store.Messages(journal.Query{Agent: a, Before: last + 1, Limit: coldLook, Newest: true})
+	found, err := n.store.Messages(journal.Query{Agent: a, Before: last + 1, But: noTalk, Limit: coldLook, Newest: true})
 	if err != nil {
 		return asterism.Stub{}, false
 	}
 	i := slices.IndexFunc(found, func(m journal.Message) bool {
-		return protocol.FoldChannel(m.Envelope.ChannelKey()) == protocol.FoldChannel(string(a)) && !n.deleted(&m) &&
-			protocol.Lookup(m.Envelope.Intent).Class != protocol.ClassDeclaration
+		return protocol.FoldChannel(m.Envelope.ChannelKey()) == protocol.FoldChannel(string(a)) && !n.deleted(&m)
 	})
 	if i < 0 {
 		return asterism.Stub{}, false
 	}
-	count, err := n.store.CountOf(a, (*n.hidden()).Of(string(a)).Since(), coldCount)
+	count, err := n.store.CountOf(a, (*n.hidden()).Of(string(a)).Since(), coldCount, noTalk)
 	if err != nil {
 		return asterism.Stub{}, false
 	}

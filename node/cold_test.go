@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
@@ -62,6 +63,30 @@ func TestChannelsThatSaidNothingLatelyAreNamedCold(t *testing.T) {
 	}())
 	if len(page.Events) != 3 {
 		t.Errorf("its words by request: %+v", page)
+	}
+}
+
+// TestWhatAnAgentDeclaresHidesNoneOfItsWords: an agent that said one word and then declared many times is named, with its one word.
+func TestWhatAnAgentDeclaresHidesNoneOfItsWords(t *testing.T) {
+	var n *Node
+	r := start(t, func(c *Config) { c.probe = func(x *Node) { n = x } })
+	main, quiet := r.attach(t, "main-agent"), r.attach(t, "quiet")
+	quiet.send(t, report("main-agent", "q0", "one word"))
+	main.next(t, "Report")
+	for i := range coldLook + 1 {
+		quiet.send(t, map[string]any{"type": "CUSTOM", "name": "OpsState", "msgId": fmt.Sprint("o", i), "value": map[string]any{"state": fmt.Sprint("busy ", i)}})
+	}
+	eventually(t, "the declarations are kept", func() bool {
+		found, err := n.store.Messages(journal.Query{Agent: "quiet", Intent: "OpsState"})
+		return err == nil && len(found) == coldLook+1
+	})
+	for i := range historyMessages {
+		main.send(t, report("quiet", fmt.Sprint("much", i), "talk"))
+	}
+	var got map[string]asterism.Stub
+	eventually(t, "quiet is named", func() bool { got = r.coldAt(t); return got["quiet"].Count > 0 })
+	if got["quiet"].Count != 1 {
+		t.Errorf("quiet: %+v", got["quiet"])
 	}
 }
 

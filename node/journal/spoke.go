@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -31,12 +32,24 @@ func (j *Journal) LastOf(agents []protocol.AgentID) ([]uint64, error) {
 	return out, nil
 }
 
-// CountOf counts what an agent said and persons said to it since a hybrid time, at most to most.
-func (j *Journal) CountOf(agent protocol.AgentID, since protocol.HLC, most int) (n int, err error) {
+// CountOf counts what an agent said and persons said to it since a hybrid time, at most to most, without the
+// messages of some names.
+func (j *Journal) CountOf(agent protocol.AgentID, since protocol.HLC, most int, but []protocol.Intent) (n int, err error) {
 	err = j.read(func(c *conn) error {
-		_, err := c.one("SELECT count(*) FROM (SELECT 1 FROM msgs WHERE sender=? AND at>=? UNION ALL "+
-			"SELECT 1 FROM msgs WHERE target=? AND sender IS NULL AND at>=? LIMIT ?)",
-			[]any{fold(agent), int64(since), fold(agent), int64(since), most}, func(s *sqlite3.Stmt) { n = int(s.ColumnInt64(0)) })
+		names := ""
+		var args []any
+		for range 2 {
+			args = append(args, fold(agent), int64(since))
+			for _, name := range but {
+				args = append(args, string(name))
+			}
+		}
+		if len(but) > 0 {
+			names = " AND intent NOT IN (" + strings.Repeat(",?", len(but))[1:] + ")"
+		}
+		_, err := c.one("SELECT count(*) FROM (SELECT 1 FROM msgs WHERE sender=? AND at>=?"+names+" UNION ALL "+
+			"SELECT 1 FROM msgs WHERE target=? AND sender IS NULL AND at>=?"+names+" LIMIT ?)",
+			append(args, most), func(s *sqlite3.Stmt) { n = int(s.ColumnInt64(0)) })
 		return err
 	})
 	if err != nil {
