@@ -22,6 +22,8 @@ func at(t *testing.T, clock string) int64 {
 	return m.UnixMilli()
 }
 
+var inboxBlobs = []protocol.BlobRef{{Name: "plan\x1b[31m.md", Bytes: 5200}, {Name: "base.bundle", Use: "base", Bytes: 12}}
+
 func TestWordsAndExitCodes(t *testing.T) {
 	delegateAt := at(t, "14:02:07")
 	message := api.Message{
@@ -94,14 +96,11 @@ func TestWordsAndExitCodes(t *testing.T) {
 		{
 			name: "inbox", args: "inbox --agent claude-shop",
 			routes: map[string]any{"GET /inbox": map[string]any{"items": []api.InboxItem{
-				{Pos: 1, MsgID: "id-1", Short: "7kq2m", From: "codex-shop", Intent: protocol.Delegate, At: delegateAt, Text: "Add a test\x1b[31m", Blobs: []protocol.BlobRef{
-					{Name: "plan\x1b[31m.md", Bytes: 5200}, {Name: "base.bundle", Use: "base", Bytes: 12},
-				}},
+				{Pos: 1, MsgID: "id-1", Short: "7kq2m", From: "codex-shop", Intent: protocol.Delegate, At: delegateAt, Text: "Add a test\x1b[31m", Blobs: inboxBlobs},
 				{Pos: 3, MsgID: "id-3", Short: "9mmdk", From: "claude-shop", Intent: protocol.WorkerReport, At: delegateAt, Re: "0190f5a2-7b3c-7def-8123-456789abcdef", Value: []byte(`{"status":"in_progress"}`), Text: "halfway"},
 				{Pos: 2, MsgID: "id-2", Short: "4jd0s", Source: protocol.SourceBoard, Intent: "UserPrompt", At: delegateAt + 1000, Text: "and hurry"},
 			}}},
-			out: "14:02:07  t-7kq2m  Delegate from codex-shop\n          Add a test[31m\n          attached: plan [31m.md, 5.1 KiB\n" +
-				"          attached: base.bundle (base), 12 B\n          to have them: aster show t-7kq2m --save DIR\n" +
+			out: "14:02:07  t-7kq2m  Delegate from codex-shop\n          Add a test[31m\n          attached: plan [31m.md, 5.1 KiB\n          attached: base.bundle (base), 12 B\n          to have them: aster show t-7kq2m --save DIR\n" +
 				"14:02:07  m-9mmdk  WorkerReport from claude-shop on t-tqkff: in progress\n          halfway\n" +
 				"14:02:08  m-4jd0s  UserPrompt from a person\n          and hurry\n",
 			asked: "GET /inbox?agent=claude-shop",
