@@ -106,7 +106,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	found := []finding{a.examineHome()}
 	cfg, err := settle(a.home, nil)
 	if err != nil {
-		found = append(found, bad("config", "config-bad", "edit "+tilde(filepath.Join(a.home, configFile)), "%s", oneLine(err)))
+		found = append(found, bad("config", "config-bad", a.configFix(err), "%s", oneLine(err)))
 	} else {
 		found = append(found, fine("config", "%s", configText(cfg)))
 		found = append(found, examineWorker(cfg)...)
@@ -121,6 +121,16 @@ func (a *app) examine(ctx context.Context) []finding {
 	found = append(found, a.examineStore(ctx, c)...)
 	found = append(append(found, examineAccess(s)...), append(examineCompared(s), examineTrace(s)...)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
+}
+
+// configFix says where a wrong value stands: in the environment or in the file.
+func (a *app) configFix(err error) string {
+	for _, s := range settings {
+		if strings.Contains(err.Error(), s.env+": ") {
+			return "change " + s.env + ", or unset it"
+		}
+	}
+	return "edit " + tilde(filepath.Join(a.home, configFile))
 }
 
 func oneLine(err error) string { return clean(err.Error()) }

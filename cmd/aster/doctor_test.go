@@ -53,6 +53,20 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	}
 }
 
+// TestDoctorNamesThePlaceOfABadSetting: who set a variable is not sent to the file.
+func TestDoctorNamesThePlaceOfABadSetting(t *testing.T) {
+	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox"}, "GET /store": api.StoreHealth{}})
+	t.Setenv("ASTER_BOARDS_COMPARE", "12h")
+	if got := f.type_(t, "", "doctor"); !strings.Contains(got.out, "change ASTER_BOARDS_COMPARE, or unset it") || strings.Contains(got.out, "edit ") {
+		t.Errorf("got %s", got.out)
+	}
+	os.Unsetenv("ASTER_BOARDS_COMPARE")
+	writeConfig(t, f.home, "[boards]\ncompare = \"12h\"\n")
+	if got := f.type_(t, "", "doctor"); !strings.Contains(got.out, "edit ") {
+		t.Errorf("got %s", got.out)
+	}
+}
+
 func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox"}, "GET /peers": map[string]any{"peers": []api.Peer{}}, "GET /store": api.StoreHealth{}})
 	secrets := []string{"aster1-AbCdEf", "lk-0123456789ab", "tok3n", "s3cret", "hunter2", "sesame"}
