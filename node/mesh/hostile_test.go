@@ -40,7 +40,7 @@ func TestStrangerGetsNoByteAndNoStream(t *testing.T) {
 			continue // the reset overtook the answer to the negotiation
 		}
 		_, _ = s.Write([]byte("hello"))
-		_ = s.SetReadDeadline(time.Now().Add(3 * time.Second))
+		_ = s.SetReadDeadline(time.Now().Add(30 * time.Second))
 		got, err := io.ReadAll(s)
 		if len(got) > 0 || !errors.Is(explain(err), ErrNotMember) {
 			t.Errorf("%s: a stranger read %d bytes, then %v; want none and %v", id, len(got), err, ErrNotMember)
@@ -186,7 +186,7 @@ func TestBadFramesEndTheLinkWithTheReason(t *testing.T) {
 			if _, err := s.Write(c.bytes); err != nil {
 				t.Fatal(err)
 			}
-			_ = s.SetReadDeadline(time.Now().Add(3 * time.Second))
+			_ = s.SetReadDeadline(time.Now().Add(30 * time.Second))
 			if _, err := io.ReadAll(s); !errors.Is(explain(err), c.want) {
 				t.Errorf("the sender heard %v, want %v", explain(err), c.want)
 			}
