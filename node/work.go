@@ -26,6 +26,7 @@ type runner struct {
 	gate  sync.Mutex    // held while a task is taken from the inbox, and while the agent moves
 
 	retry atomic.Bool // a peer has linked: what is delayed is tried now
+	full  atomic.Bool // as many tasks as may wait do: what is unread is looked at again when one has moved on
 
 	// Guarded by gate.
 	delayed  map[protocol.MsgID]*delayed // Delegates that stay unread for now
@@ -43,6 +44,10 @@ type toldProgress struct {
 }
 
 const progressEvery = 15 * time.Second
+
+// waitingMax bounds the tasks that wait for a slot, each of which has a folder. Further ones stay in the inbox, whose bound
+// tells their senders.
+const waitingMax = 100
 
 // attached is how the runner's agent is present.
 func (r *runner) attached(t hub.Token) hub.Input {
@@ -64,6 +69,9 @@ func (r *runner) run(ctx context.Context) error {
 		case rep := <-r.w.Reports():
 			if err := r.report(ctx, rep); err != nil && ctx.Err() == nil {
 				r.n.log.Error("report not sent", "part", "worker", "msg", rep.Task, "err", err)
+			}
+			if r.full.Swap(false) {
+				r.take(ctx)
 			}
 		}
 	}
@@ -115,6 +123,10 @@ func (r *runner) take(ctx context.Context) {
 // start says whether a Delegate needs no more: it was started, or refused by name. What may pass leaves it unread.
 func (r *runner) start(ctx context.Context, env *protocol.Envelope) (settled bool) {
 	if d := r.delayed[env.ID]; d != nil && time.Now().Before(d.again) {
+		return false
+	}
+	if r.w.Waiting() >= waitingMax && r.w.Started(env.ID, max(valueOf[int](env.Value, "attempt"), 1), env.From) == nil {
+		r.full.Store(true)
 		return false
 	}
 	here, err := r.bring(ctx, env)

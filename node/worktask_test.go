@@ -3,6 +3,8 @@ package node
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -156,4 +158,37 @@ func TestARunnerLeavesADelegateUnreadWhileTheDiskIsFull(t *testing.T) {
 			t.Errorf("%s: reported %s", name, v)
 		}
 	}
+}
+
+// TestMoreTasksThanMayWaitStayInTheInbox: they are no folders, and begin when others have.
+func TestMoreTasksThanMayWaitStayInTheInbox(t *testing.T) {
+	var n *Node
+	gate := filepath.Join(t.TempDir(), "gate")
+	r := start(t, func(c *Config) {
+		c.Worker.Command = []string{"true"}
+		c.Keeper = []string{"sh", "-c", `until [ -e "$0" ]; do sleep 0.2; done`, gate}
+		c.probe = func(x *Node) { n = x }
+	})
+	r.attach(t, "asker")
+	const more = 3
+	var tasks []protocol.MsgID
+	for range waitingMax + 1 + more { // one runs
+		tasks = append(tasks, n.delegate(t, n))
+	}
+	started := func() (count int) {
+		for _, id := range tasks {
+			if errors.Is(n.runner.w.Started(id, 1, "asker"), worker.ErrStarted) {
+				count++
+			}
+		}
+		return count
+	}
+	until(t, "the queue is full", func() bool { return n.runner.full.Load() && n.runner.w.Waiting() == waitingMax })
+	if got := started(); got > len(tasks)-more {
+		t.Errorf("%d of %d are started", got, len(tasks))
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the rest begins", func() bool { return started() == len(tasks) })
 }

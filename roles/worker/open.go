@@ -23,3 +23,10 @@ func (w *Worker) Open() []protocol.TaskID {
 	}
 	return out
 }
+
+// Waiting is how many tasks were started and wait for a slot. Any goroutine may call it.
+func (w *Worker) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue)
+}
