@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -66,6 +67,8 @@ func (b *Batch) empty() bool {
 //
 // Signatures that are made meanwhile (Entry.Sign) may not be on the disk when Commit returns. What they sign is, so a start
 // after a crash makes the same ones again, before anybody can ask for the records.
+//
+// Inbox rows and receipts of messages that left are nothing to do.
 //
 // A nil value in Values deletes the key. Processed, Refused and Handed tiers mark the message's inbox row of that agent done.
 //
@@ -217,8 +220,11 @@ func (j *Journal) plan(b *Batch) (*accepted, error) {
 		}
 		c.says = append(c.says, said{e.Envelope.Identity(), l.id, e.Record.Seq, c.first + uint64(i), e.Envelope})
 	}
-	for i := range b.Inbox {
-		p := &b.Inbox[i]
+	c.b.Inbox = slices.DeleteFunc(c.b.Inbox, func(p InboxPut) bool { // what left is dealt with
+		return p.Seq > 0 && p.Seq <= c.log(j, p.Log).base
+	})
+	for i := range c.b.Inbox {
+		p := &c.b.Inbox[i]
 		if ok, err := j.holds(c, p); err != nil || !ok {
 			if err == nil {
 				err = fmt.Errorf("%w: %s seq %d for %s", ErrUnknownMessage, p.Log, p.Seq, p.Agent)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -269,7 +270,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 func TestANewerStoreIsRefusedByName(t *testing.T) {
 	dir := tempDir(t)
 	j := open(t, dir, Options{})
-	if err := j.writer.db.Exec("PRAGMA user_version=4"); err != nil {
+	if err := j.writer.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion+1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {

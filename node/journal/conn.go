@@ -136,6 +136,21 @@ func (c *conn) number(sql string, args ...any) (int64, error) {
 	return n, err
 }
 
+// inTransaction runs f between BEGIN IMMEDIATE and COMMIT, or rolls back.
+func inTransaction(c *conn, f func() error) error {
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil && !c.db.GetAutocommit() {
+		err = errors.Join(err, c.exec("ROLLBACK"))
+	}
+	return err
+}
+
 func bind(s *sqlite3.Stmt, args []any) error {
 	for i, a := range args {
 		var err error

@@ -66,7 +66,7 @@ func (j *Journal) copyDatabase(ctx context.Context, dir string) (records uint64,
 	if err := from.exec("BEGIN"); err != nil { // one moment, however long it takes
 		return 0, err
 	}
-	n, err := from.number("SELECT count(*) FROM records")
+	n, err := from.number("SELECT count(*) FROM records LEFT JOIN bases ON bases.log=records.log WHERE records.seq>coalesce(bases.seq, 0)")
 	if err != nil {
 		return 0, err
 	}

@@ -152,7 +152,7 @@ func (j *Journal) Repair(rs []protocol.Record) (taken int, err error) {
 // the record that stood there.
 func (t *transaction) repair(r *protocol.Record) (int64, error) {
 	j, c, l := t.j, t.c, t.j.logOf(r.Log)
-	if l == nil || r.Seq == 0 || r.Seq > l.seq {
+	if l == nil || r.Seq <= l.base || r.Seq > l.seq {
 		return 0, nil
 	}
 	want := l.hash

@@ -170,6 +170,9 @@ func (e *examining) records() error {
 	}); err != nil {
 		return err
 	}
+	if err := e.readable(func() error { return e.bases(db, s.logs) }); err != nil {
+		return err
+	}
 	for _, l := range s.logs {
 		if err := e.readable(func() error { return e.log(db, l) }); err != nil {
 			return err
@@ -188,10 +191,47 @@ func (e *examining) readable(f func() error) error {
 	return errors.Join(err, e.ctx.Err())
 }
 
+// bases reads where logs begin, in the database and beside it.
+func (e *examining) bases(db *conn, logs map[int64]*logState) error {
+	if version, err := db.number("PRAGMA user_version"); err != nil || version < schemaVersion {
+		return err // none yet
+	}
+	err := db.each("SELECT log, seq, hash FROM bases", nil, func(st *sqlite3.Stmt) bool {
+		l := logs[st.ColumnInt64(0)]
+		if l == nil {
+			e.found(FaultRecord, "the base of a log that is not here")
+			return true
+		}
+		if l.base = uint64(st.ColumnInt64(1)); !fill(l.baseHash[:], st.ColumnRawBlob(2)) || l.base > l.seq {
+			e.found(FaultRecord, "the base of %s", l.id)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	now, err := readCut(db)
+	if errors.Is(err, ErrDamaged) {
+		e.found(FaultRecord, "%v", err)
+		return nil
+	}
+	if err != nil || now.number == 0 {
+		return err
+	}
+	if _, err := readSnapshot(db, &now); errors.Is(err, ErrDamaged) {
+		e.found(FaultRecord, "%v", err)
+	} else if err != nil {
+		return err
+	}
+	if why := baseFault(e.j.dir, &now); why != "" {
+		e.found(FaultFile, "%s", why)
+	}
+	return nil
+}
+
 // log checks that each record matches its hash, follows the one before, and that the last is the one that the log ends with.
 func (e *examining) log(db *conn, l *logState) error {
-	var prev protocol.Hash
-	next := uint64(1)
+	prev, next := l.baseHash, l.base+1
 	absent := uint64(0) // the first of those right before next whose places alone are here
 	come := func() {
 		if absent > 0 {
@@ -199,7 +239,7 @@ func (e *examining) log(db *conn, l *logState) error {
 		}
 		absent = 0
 	}
-	err := db.each("SELECT "+recordColumns+" FROM records WHERE log=? ORDER BY seq", []any{l.row}, func(st *sqlite3.Stmt) bool {
+	err := db.each("SELECT "+recordColumns+" FROM records WHERE log=? AND seq>? ORDER BY seq", []any{l.row, l.base}, func(st *sqlite3.Stmt) bool {
 		r, whole := scanOf(st, l.id)
 		place := !whole && r.Record.Seq == next && isPlace(st)
 		if !place {

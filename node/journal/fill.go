@@ -155,6 +155,11 @@ func (j *Journal) filled(t *transaction) error {
 	}
 	j.waits.Store(len(j.unfiled) > 0)
 	j.mu.Unlock()
+	if j.freePages.Load() > 0 { // rows take them first
+		if err := j.countFree(); err != nil {
+			return err
+		}
+	}
 	if err := j.boundWAL(); err != nil {
 		return j.fail(err) // what was filled is safe, what follows is not
 	}

@@ -37,14 +37,20 @@ func (j *Journal) readHeads() error {
 		return err
 	}
 	j.rowsFilled = j.nextRow - 1
+	if !j.former {
+		if err := j.readBases(); err != nil {
+			return err
+		}
+	}
 	last, err := c.number("SELECT max(pos) FROM records")
 	if err != nil {
 		return err
 	}
+	last = max(last, int64(j.cut.position))
 	j.next, j.count = uint64(last)+1, 0
 	j.last.Store(uint64(last))
 	for _, l := range j.logs {
-		j.count += l.seq
+		j.count += l.seq - l.base
 	}
 	if err := c.each("SELECT log, seq FROM tiers_early", nil, func(s *sqlite3.Stmt) bool {
 		j.early[msgRef{s.ColumnInt64(0), uint64(s.ColumnInt64(1))}] = true
@@ -63,6 +69,9 @@ func (j *Journal) checkEnd(last int64) error {
 		func(s *sqlite3.Stmt) bool {
 			st, ok := j.scanRecord(s)
 			l := j.rows[s.ColumnInt64(1)]
+			if l != nil && st.Record.Seq <= l.base {
+				return true // it left, and the log may have gone on elsewhere
+			}
 			if l == nil || (!seen[l.row] && (st.Record.Seq != l.seq || st.Hash != l.hash)) {
 				bad = fmt.Errorf("%w: the newest records do not match the heads at position %d", ErrDamaged, st.Pos)
 				return false

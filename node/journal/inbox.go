@@ -44,7 +44,7 @@ func (j *Journal) Inbox(agent protocol.AgentID, q InboxQuery) (out []InboxRow, e
 	rows := map[uint64]row{}
 	err = j.read(func(c *conn) error {
 		var at []uint64
-		err := c.each("SELECT pos, state, reason FROM inbox WHERE "+strings.Join(where, " AND ")+" ORDER BY pos LIMIT ?",
+		err := c.each("SELECT pos, state, reason FROM inbox WHERE "+strings.Join(where, " AND ")+j.kept("inbox.pos")+" ORDER BY pos LIMIT ?",
 			[]any{fold(agent), q.After, q.Limit}, func(s *sqlite3.Stmt) bool {
 				pos := uint64(s.ColumnInt64(0))
 				at = append(at, pos)
@@ -132,11 +132,11 @@ func (j *Journal) Outbox(from protocol.AgentID, dead bool, limit int) ([]Message
 	if limit <= 0 {
 		limit = -1
 	}
-	sql := "SELECT pos FROM msgs WHERE sender=? AND state=0 ORDER BY pos LIMIT ?"
+	sql := "SELECT pos FROM msgs WHERE sender=? AND state=0"
 	if dead {
-		sql = "SELECT pos FROM msgs WHERE sender=? AND state=2 ORDER BY pos LIMIT ?"
+		sql = "SELECT pos FROM msgs WHERE sender=? AND state=2"
 	}
-	return j.messagesBy(sql, fold(from), limit)
+	return j.messagesBy(sql+j.kept("msgs.pos")+" ORDER BY pos LIMIT ?", fold(from), limit)
 }
 
 // Value returns a named value; false when there is none.

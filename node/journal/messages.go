@@ -93,11 +93,8 @@ func (j *Journal) Messages(q Query) ([]Message, error) {
 		order += " DESC"
 	}
 	pick := func(more ...string) string {
-		sql := "SELECT pos FROM msgs"
-		if all := append(more, where...); len(all) > 0 {
-			sql += " WHERE " + strings.Join(all, " AND ")
-		}
-		return sql + order + " LIMIT ?"
+		sql := "SELECT pos FROM msgs WHERE " + strings.Join(append(append(more, where...), "1=1"), " AND ")
+		return sql + j.kept("msgs.pos") + order + " LIMIT ?"
 	}
 	args = append(args, q.Limit)
 	sql := pick()
@@ -142,7 +139,7 @@ func (j *Journal) load(c *conn, at []uint64) ([]Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !ok || st.Damaged || st.Record.Kind != protocol.KindMessage {
+		if !ok || st.Damaged || j.leftOf(&st) || st.Record.Kind != protocol.KindMessage {
 			continue
 		}
 		if void, err := c.one("SELECT 1 FROM msgs WHERE pos=? AND intent=''", []any{pos}, func(*sqlite3.Stmt) {}); err != nil || void {
@@ -165,7 +162,7 @@ func (j *Journal) load(c *conn, at []uint64) ([]Message, error) {
 
 func (j *Journal) tiers(c *conn, log protocol.LogID, seq uint64) (out []TierPut, err error) {
 	l := j.logOf(log)
-	if l == nil {
+	if l == nil || seq <= l.base {
 		return nil, nil
 	}
 	err = c.each("SELECT tier, agent, at, wall, by, reason FROM tiers WHERE log=? AND seq=? ORDER BY at", []any{l.row, seq},
@@ -204,7 +201,11 @@ func (j *Journal) Message(log protocol.LogID, seq uint64) (Message, bool, error)
 func (j *Journal) MessageByID(from protocol.AgentID, id protocol.MsgID) (Message, bool, error) {
 	if from != "" {
 		d := protocol.IdentityOf(from, id)
-		return single(j.messagesBy("SELECT pos FROM identities WHERE id=?", d[:]))
+		row, found, err := j.Identity(d)
+		if err != nil || !found {
+			return Message{}, false, err
+		}
+		return single(j.messagesBy("SELECT pos FROM records WHERE pos=?", row.Pos))
 	}
 	all, err := j.byID(id)
 	if err != nil || len(all) == 0 {
@@ -222,7 +223,7 @@ func single(all []Message, err error) (Message, bool, error) {
 
 // byID returns the messages of any sender under a whole id, newest first.
 func (j *Journal) byID(id protocol.MsgID) ([]Message, error) {
-	all, err := j.messagesBy("SELECT pos FROM msgs WHERE short=? ORDER BY pos DESC LIMIT ?", shortKey(id), resolveMax)
+	all, err := j.messagesBy("SELECT pos FROM msgs WHERE short=?"+j.kept("msgs.pos")+" ORDER BY pos DESC LIMIT ?", shortKey(id), resolveMax)
 	return slices.DeleteFunc(all, func(m Message) bool { return m.Envelope.ID != id }), err
 }
 
@@ -240,5 +241,5 @@ func (j *Journal) Resolve(text string) ([]Message, error) {
 	if !ok {
 		return nil, nil
 	}
-	return j.messagesBy("SELECT pos FROM msgs WHERE short>=? AND short<? ORDER BY pos DESC LIMIT ?", low, high, resolveMax)
+	return j.messagesBy("SELECT pos FROM msgs WHERE short>=? AND short<?"+j.kept("msgs.pos")+" ORDER BY pos DESC LIMIT ?", low, high, resolveMax)
 }

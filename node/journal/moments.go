@@ -12,10 +12,11 @@ import (
 // positions above it came here after one that was said later than that time; 0: none did.
 func (j *Journal) Beside(at protocol.HLC) (prev, next protocol.HLC, late uint64, err error) {
 	err = j.read(func(c *conn) error {
-		if _, err := c.one("SELECT max(at) FROM msgs WHERE at<? AND intent<>''", []any{int64(at)}, func(s *sqlite3.Stmt) { prev = protocol.HLC(s.ColumnInt64(0)) }); err != nil {
+		kept := j.kept("msgs.pos")
+		if _, err := c.one("SELECT max(at) FROM msgs WHERE at<? AND intent<>''"+kept, []any{int64(at)}, func(s *sqlite3.Stmt) { prev = protocol.HLC(s.ColumnInt64(0)) }); err != nil {
 			return err
 		}
-		_, err := c.one("SELECT min(at), min(pos) FROM msgs WHERE at>? AND intent<>''", []any{int64(at)}, func(s *sqlite3.Stmt) {
+		_, err := c.one("SELECT min(at), min(pos) FROM msgs WHERE at>? AND intent<>''"+kept, []any{int64(at)}, func(s *sqlite3.Stmt) {
 			next, late = protocol.HLC(s.ColumnInt64(0)), uint64(s.ColumnInt64(1))
 		})
 		return err
@@ -31,7 +32,8 @@ func (j *Journal) Timeline(n int) ([]protocol.HLC, error) {
 	var out []protocol.HLC
 	err := j.read(func(c *conn) error {
 		out = nil
-		all, err := c.number("SELECT count(*) FROM msgs WHERE intent<>''")
+		kept := j.kept("msgs.pos")
+		all, err := c.number("SELECT count(*) FROM msgs WHERE intent<>''" + kept)
 		if err != nil {
 			return err
 		}
@@ -40,9 +42,9 @@ func (j *Journal) Timeline(n int) ([]protocol.HLC, error) {
 			return true
 		}
 		if all <= int64(n) {
-			return c.each("SELECT at FROM msgs WHERE intent<>'' ORDER BY at", nil, take)
+			return c.each("SELECT at FROM msgs WHERE intent<>''"+kept+" ORDER BY at", nil, take)
 		}
-		return c.each(sampled, []any{all - 1, n - 1}, take)
+		return c.each(fmt.Sprintf(sampled, kept), []any{all - 1, n - 1}, take)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("times of messages: %w", err)
@@ -52,5 +54,5 @@ func (j *Journal) Timeline(n int) ([]protocol.HLC, error) {
 
 // sampled gives, of ?1+1 messages in order, those at k*?1/?2 for all k up to ?2: only they leave the database. The first k that
 // may lead to the place i is i*?2/?1, rounded up.
-const sampled = `SELECT at FROM (SELECT at, row_number() OVER (ORDER BY at)-1 AS i FROM msgs WHERE intent<>'')
+const sampled = `SELECT at FROM (SELECT at, row_number() OVER (ORDER BY at)-1 AS i FROM msgs WHERE intent<>''%s)
 	WHERE i = (i*?2+?1-1)/?1*?1/?2 ORDER BY i`

@@ -32,7 +32,7 @@ func (j *Journal) Addressed(agent protocol.AgentID, since protocol.HLC) (out []P
 	err = j.read(func(c *conn) error {
 		return c.each(`SELECT r.pos, r.log, r.seq FROM records r JOIN (
 			SELECT pos FROM msgs WHERE target=?1 AND at>=?2 UNION
-			SELECT pos FROM inbox WHERE key=?1 AND NOT EXISTS (SELECT 1 FROM msgs WHERE msgs.pos=inbox.pos AND msgs.at<?2)) m ON m.pos=r.pos ORDER BY r.pos`,
+			SELECT pos FROM inbox WHERE key=?1 AND NOT EXISTS (SELECT 1 FROM msgs WHERE msgs.pos=inbox.pos AND msgs.at<?2)) m ON m.pos=r.pos WHERE 1=1`+j.kept("r.pos")+" ORDER BY r.pos",
 			[]any{fold(agent), int64(since)}, func(s *sqlite3.Stmt) bool {
 				if l := j.logOfRow(s.ColumnInt64(1)); l != nil {
 					out = append(out, Place{l.id, uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(0))})

@@ -84,6 +84,9 @@ type logState struct {
 	text string
 	seq  uint64 // 0: only spoken of by receipts
 	hash protocol.Hash
+
+	base     uint64 // what is at or below it has left; see Base
+	baseHash protocol.Hash
 }
 
 // Journal is the store. Safe for concurrent use.
@@ -98,6 +101,7 @@ type Journal struct {
 	storeID  string // 32 hex digits, new for every fresh database: checkpoints of another one do not count
 	done     chan struct{}
 	grew     chan struct{} // capacity 1: a commit wakes Run
+	swept    chan struct{} // capacity 1: so does a Leave
 
 	readers chan *conn // readersMax tokens; nil: not opened yet
 
@@ -107,6 +111,9 @@ type Journal struct {
 	used        atomic.Int64  // of the files that commits grow, when last counted
 	last        atomic.Uint64 // position of the last record, for those who do not want to wait for wmu
 	waits       atomic.Bool   // the database lacks commits
+	sweeping    atomic.Bool   // rows of what left are still there
+	cuts        atomic.Int64  // how often records have left since Open
+	freePages   atomic.Int64  // of the database file, to be used again
 	closed      atomic.Bool
 
 	unfiledRecords atomic.Int64 // of unfiled
@@ -118,6 +125,9 @@ type Journal struct {
 	blobMu  sync.Mutex // held while content gets its name, is kept, or is swept
 	parts   parts
 	orphans orphans
+
+	leaveMu sync.Mutex // comes before wmu: one Leave or step of Sweep at a time
+	sweeper sweeper    // guarded by leaveMu
 
 	// Guarded by wmu, which comes before fmu, which comes before mu. Held across I/O on purpose: it is the queue of those who
 	// commit.
@@ -149,6 +159,7 @@ type Journal struct {
 	rows         map[int64]*logState
 	bad          map[int64]bool // positions of records known to be damaged
 	count        uint64
+	cut          cut         // the last Leave
 	unfiled      []*accepted // what the database lacks, in order
 	unfiledSaid  map[protocol.Digest]said
 	unfiledBytes int64
@@ -187,7 +198,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	j := &Journal{
-		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1),
+		dir: dir, opts: o, log: o.Log, done: make(chan struct{}), grew: make(chan struct{}, 1), swept: make(chan struct{}, 1),
 		search: searchIndex{wanted: make(chan struct{}, 1)},
 		dbName: storeName, readers: make(chan *conn, readersMax), early: map[msgRef]bool{}, unfiledSaid: map[protocol.Digest]said{},
 		logs: map[protocol.LogID]*logState{}, rows: map[int64]*logState{}, bad: map[int64]bool{},
@@ -206,12 +217,15 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	if err := j.openStore(); err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", dir, err)
 	}
-	if err := errors.Join(j.countBlobs(), j.measure()); err != nil {
+	if err := errors.Join(j.countBlobs(), j.countFree(), j.measure()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open journal %s: %w", dir, err), j.writer.close(), j.ahead.close())
 	}
 	j.settleUsed()
 	j.readBad()
 	j.openSearch()
+	if err := j.besideNow(); err != nil {
+		j.log.Warn("the bases are in the database alone; they are written beside it before records go", "err", err)
+	}
 	return j, nil
 }
 
@@ -284,7 +298,8 @@ func (j *Journal) openWriter() (err error) {
 		return fmt.Errorf("%w: it has lost its beginning", ErrDamaged)
 	case version == 0 && app == 0:
 		// Eight bytes a page hold a checksum of it, so that damage in an index is met as damage and not as an answer.
-		if err := errors.Join(c.db.EnableChecksums("main"), makeStore(c)); err != nil {
+		// Pages that are free go back to the file system when Sweep says so; the setting holds from the first table on.
+		if err := errors.Join(c.db.Exec(fmt.Sprintf("PRAGMA auto_vacuum=%d", autoVacuum)), c.db.EnableChecksums("main"), makeStore(c)); err != nil {
 			return err
 		}
 	case app != applicationID:
@@ -315,21 +330,6 @@ func makeStore(c *conn) error {
 		}
 		return c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
 	})
-}
-
-// inTransaction runs f between BEGIN IMMEDIATE and COMMIT, or rolls back.
-func inTransaction(c *conn, f func() error) error {
-	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	err := f()
-	if err == nil {
-		err = c.exec("COMMIT")
-	}
-	if err != nil && !c.db.GetAutocommit() {
-		err = errors.Join(err, c.exec("ROLLBACK"))
-	}
-	return err
 }
 
 // Recovery says what Open found.

@@ -18,7 +18,8 @@ var ErrUnsure = errors.New("damaged records may name it")
 type orphans struct {
 	mu    sync.Mutex // one sweep at a time
 	upTo  uint64
-	named map[string][]uint64 // positions
+	named map[string][]uint64 // positions; 0: the snapshot speaks of it
+	cuts  int64               // how often records had left when it began
 }
 
 // sweepBatch is how many records are looked at between two looks at the context, and sweepRest the pause then: some 2 ms of
@@ -35,6 +36,9 @@ func (j *Journal) SweepBlobs(ctx context.Context, before time.Time) (removed int
 	o := &j.orphans
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.named != nil && o.cuts != j.cuts.Load() {
+		o.named = nil
+	}
 	var old []string
 	for _, path := range j.blobPaths() {
 		fi, err := os.Lstat(path)
@@ -84,8 +88,15 @@ func (j *Journal) removeOld(path string, before time.Time) (int64, error) {
 // findNamed reads the records behind upTo. Called with orphans.mu held.
 func (j *Journal) findNamed(ctx context.Context) error {
 	o := &j.orphans
-	if o.named == nil {
-		o.named = map[string][]uint64{}
+	if cuts := j.cuts.Load(); o.named == nil || o.cuts != cuts {
+		o.named, o.upTo, o.cuts = map[string][]uint64{}, 0, cuts
+		snapshot, _, err := j.Snapshot()
+		if errors.Is(err, ErrDamaged) {
+			return fmt.Errorf("%w: %w", ErrUnsure, err)
+		} else if err != nil {
+			return err
+		}
+		eachHash(snapshot, func(sha string) { o.named[sha] = []uint64{0} })
 	}
 	for {
 		if ctx.Err() != nil {

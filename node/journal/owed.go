@@ -14,7 +14,7 @@ func (j *Journal) Owed(agent protocol.AgentID, after uint64, limit int) (out []S
 	key := fold(agent)
 	err = j.read(func(c *conn) error {
 		return c.each("SELECT "+recordColumns+" FROM records WHERE pos IN (SELECT pos FROM msgs WHERE target=? AND pos>? AND state=? AND "+
-			"NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.key=? AND inbox.pos=msgs.pos) ORDER BY pos LIMIT ?) ORDER BY pos",
+			"NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.key=? AND inbox.pos=msgs.pos)"+j.kept("msgs.pos")+" ORDER BY pos LIMIT ?) ORDER BY pos",
 			[]any{key, after, stateOpen, key, limit}, func(s *sqlite3.Stmt) bool {
 				if st, whole := j.scanRecord(s); whole {
 					out = append(out, st)

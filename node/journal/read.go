@@ -47,7 +47,7 @@ func (j *Journal) Heads() ([]Head, error) {
 	return out, nil
 }
 
-// Records is how many records there are.
+// Records is how many records there are above the bases.
 func (j *Journal) Records() uint64 {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -98,7 +98,7 @@ const recordOverhead = 256
 // Range returns records of one log from seq on, without a gap, ending at a signed record (whole commits), in at most
 // maxBytes of bodies and overhead; the first commit is returned whole even above it. It is empty when there is nothing
 // from that seq on, and it ends before a damaged record: that one is never handed on. A commit above
-// protocol.MeshFrameBytesMax is an error, since it could not travel.
+// protocol.MeshFrameBytesMax is an error, since it could not travel. *BelowError: from lies at or below the log's base.
 func (j *Journal) Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.Record, error) {
 	l := j.logOf(log)
 	if l == nil || from > l.seq {
@@ -107,13 +107,20 @@ func (j *Journal) Range(log protocol.LogID, from uint64, maxBytes int) ([]protoc
 		}
 		return nil, nil
 	}
+	if max(from, 1) <= l.base {
+		return nil, &BelowError{Base{l.id, l.base, l.baseHash}}
+	}
 	var out []protocol.Record
-	whole, bytes := 0, 0
+	next, whole, bytes := max(from, 1), 0, 0
 	tooLarge := false
 	err := j.read(func(c *conn) error {
-		return c.each("SELECT "+recordColumns+" FROM records WHERE log=? AND seq>=? ORDER BY seq", []any{l.row, max(from, 1)},
+		return c.each("SELECT "+recordColumns+" FROM records WHERE log=? AND seq>=? ORDER BY seq", []any{l.row, next},
 			func(s *sqlite3.Stmt) bool {
 				st, ok := j.scanRecord(s)
+				if st.Record.Seq != next {
+					return false // it leaves meanwhile
+				}
+				next++
 				if !ok {
 					j.noteBad(int64(st.Pos))
 					return false
@@ -139,10 +146,13 @@ func (j *Journal) Range(log protocol.LogID, from uint64, maxBytes int) ([]protoc
 	if err != nil {
 		return nil, fmt.Errorf("range of %s from %d: %w", log, from, err)
 	}
+	if now := j.logOf(log); len(out) == 0 && max(from, 1) <= now.base {
+		return nil, &BelowError{Base{now.id, now.base, now.baseHash}}
+	}
 	return out[:whole], nil
 }
 
-// At returns one record; false when it is not here.
+// At returns one record; false when it is not here. *BelowError: it has left.
 func (j *Journal) At(log protocol.LogID, seq uint64) (st Stored, found bool, err error) {
 	l := j.logOf(log)
 	if l == nil || seq == 0 || seq > l.seq {
@@ -150,6 +160,9 @@ func (j *Journal) At(log protocol.LogID, seq uint64) (st Stored, found bool, err
 			return st, false, ErrClosed
 		}
 		return st, false, nil
+	}
+	if seq <= l.base {
+		return st, false, &BelowError{Base{l.id, l.base, l.baseHash}}
 	}
 	err = j.read(func(c *conn) error {
 		found, err = c.one("SELECT "+recordColumns+" FROM records WHERE log=? AND seq=?", []any{l.row, seq},
@@ -162,14 +175,19 @@ func (j *Journal) At(log protocol.LogID, seq uint64) (st Stored, found bool, err
 	return st, found, nil
 }
 
-// Since returns at most limit records after position pos (0: from the first), in order of position.
+// Since returns at most limit records after position pos (0: from the first that has not left), in order of position.
 func (j *Journal) Since(pos uint64, limit int) ([]Stored, error) {
+	if limit == 0 {
+		return nil, nil
+	}
 	var out []Stored
 	err := j.read(func(c *conn) error {
-		return c.each("SELECT "+recordColumns+" FROM records WHERE pos>? ORDER BY pos LIMIT ?", []any{pos, limit},
+		return c.each("SELECT "+recordColumns+" FROM records WHERE pos>? ORDER BY pos", []any{pos},
 			func(s *sqlite3.Stmt) bool {
-				out = append(out, j.scanStored(s))
-				return true
+				if !j.hasLeft(s.ColumnInt64(1), uint64(s.ColumnInt64(2))) {
+					out = append(out, j.scanStored(s))
+				}
+				return len(out) != limit
 			})
 	})
 	if err != nil {
@@ -269,15 +287,10 @@ func (j *Journal) Identity(id protocol.Digest) (row IdentityRow, found bool, err
 	}
 	ok := true
 	err = j.look(func(c *conn) (err error) {
-		found, err = c.one("SELECT content, log, seq, pos FROM identities WHERE id=?", []any{id[:]}, func(s *sqlite3.Stmt) {
-			ok = fill(row.Content[:], s.ColumnRawBlob(0))
-			if l := j.logOfRow(s.ColumnInt64(1)); l != nil {
-				row.Log = l.id
-			} else {
-				ok = false
-			}
-			row.Seq, row.Pos = uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(3))
-		})
+		var had IdentityRow
+		if had, found, ok, err = j.identity(c, &id); found {
+			row = had
+		}
 		return err
 	})
 	if err == nil && !ok {
@@ -287,6 +300,28 @@ func (j *Journal) Identity(id protocol.Digest) (row IdentityRow, found bool, err
 		return row, false, fmt.Errorf("identity: %w", j.suspect(err))
 	}
 	return row, found || waits, nil
+}
+
+// identity asks the database. ok: it is not damaged.
+func (j *Journal) identity(c *conn, id *protocol.Digest) (row IdentityRow, found, ok bool, err error) {
+	ok = true
+	left := false
+	if found, err = c.one("SELECT content, log, seq, pos FROM identities WHERE id=?", []any{id[:]}, func(s *sqlite3.Stmt) {
+		row.Seq, row.Pos = uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(3))
+		l := j.logOfRow(s.ColumnInt64(1))
+		if ok = fill(row.Content[:], s.ColumnRawBlob(0)) && l != nil; ok {
+			row.Log, left = l.id, row.Seq <= l.base
+		}
+	}); err != nil || !left {
+		return row, found, ok, err
+	}
+	env, pos, err := j.keptCopy(c, id, int64(row.Pos))
+	if err != nil || env == nil {
+		return IdentityRow{}, false, true, err
+	}
+	st := Stored{}
+	found, err = c.one("SELECT "+recordColumns+" FROM records WHERE pos=?", []any{pos}, func(s *sqlite3.Stmt) { st = j.scanStored(s) })
+	return IdentityRow{env.Content(), st.Record.Log, st.Record.Seq, st.Pos}, found, true, err
 }
 
 // look lends the loop's own connection to f. It does not bring the database up to date.

@@ -32,6 +32,8 @@ func (j *Journal) rebuild(cause string) error {
 	var was former
 	if cause != missingStore {
 		err = j.salvage(aside[0], &was)
+	} else {
+		err = j.takeBases(nil)
 	}
 	if err == nil {
 		err = j.takeAhead(was)
@@ -55,7 +57,8 @@ func (j *Journal) rebuild(cause string) error {
 	if err := j.catchUp(); err != nil {
 		return err
 	}
-	if j.count == 0 && !(was.known && was.filled == 0) {
+	allLeft := was.known && j.cut.number > 0 && len(j.recovery.Lost) == 0
+	if j.count == 0 && !(was.known && was.filled == 0) && !allLeft {
 		if err := j.noteLoss(aside); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ const (
 )
 
 // Run does what may wait: it indexes for search when
-// commits pause, moves the write-ahead log into the database when commits pause, and
+// commits pause, removes rows of what left (Sweep), some at a time, moves the write-ahead log into the database when commits pause, and
 // reads everything again to find damaged bytes, a tenth of the records soon after the start and all of them once a
 // day. It returns nil when ctx ends, or the error of a sync, which like Commit's is final.
 func (j *Journal) Run(ctx context.Context) error {
@@ -42,6 +42,8 @@ func (j *Journal) Run(ctx context.Context) error {
 	defer rest.Stop()
 	index := time.NewTimer(indexAfter) // what a former process left
 	defer index.Stop()
+	sweep := time.NewTimer(sweepDelay)
+	defer sweep.Stop()
 	held := int64(0) // pages that a query under way kept from being moved, when that was last tried
 	x := indexing{j: j, grew: time.Now()}
 	sift := time.NewTimer(0)
@@ -58,21 +60,14 @@ func (j *Journal) Run(ctx context.Context) error {
 			if j.sieve.missing() {
 				sift.Reset(sieveRest)
 			}
-			if j.unfiledRecords.Load() >= fillAt {
-				if err := j.fill(false); err != nil {
-					return err
-				}
+			if err := j.busy(&held); err != nil {
+				return err
 			}
-			if n := j.walPages.Load(); n >= walPagesBusy && n-held >= walPagesBusy/4 {
-				if err := j.moveWAL(); err != nil {
-					return err
-				}
-				if err := j.restWAL(); err != nil {
-					return err
-				}
-				held = j.walPages.Load()
-			} else if n < held {
-				held = 0
+		case <-j.swept:
+			sweep.Reset(0)
+		case <-sweep.C:
+			if err := j.sweepTurn(sweep); err != nil {
+				return err
 			}
 		case <-j.search.wanted:
 			x.all(ctx)
@@ -98,6 +93,32 @@ func (j *Journal) Run(ctx context.Context) error {
 			rest.Reset(scrub.turn(ctx))
 		}
 	}
+}
+
+// busy fills the database and moves the write-ahead log while commits go on. held is how many pages a query kept from being
+// moved when that was last tried.
+func (j *Journal) busy(held *int64) error {
+	if j.unfiledRecords.Load() >= fillAt {
+		if err := j.fill(false); err != nil {
+			return err
+		}
+	}
+	n := j.walPages.Load()
+	if n < *held {
+		*held = 0
+		return nil
+	}
+	if n < walPagesBusy || n-*held < walPagesBusy/4 {
+		return nil
+	}
+	if err := j.moveWAL(); err != nil {
+		return err
+	}
+	if err := j.restWAL(); err != nil {
+		return err
+	}
+	*held = j.walPages.Load()
+	return nil
 }
 
 // indexing is when the indexer of Run has its turns.

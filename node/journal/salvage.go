@@ -26,7 +26,7 @@ func (j *Journal) salvage(path string, was *former) (err error) {
 		"PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF", "PRAGMA query_only=1")
 	if err != nil {
 		j.log.Error("nothing of the damaged store is readable", "err", err)
-		return nil
+		return j.takeBases(nil)
 	}
 	defer func() {
 		old.close()
@@ -43,6 +43,9 @@ func (j *Journal) salvage(path string, was *former) (err error) {
 			was.tag, was.filled, was.known = tagOf(id), n, id != ""
 			s.filled = n
 		}
+	}
+	if err := j.takeBases(old); err != nil {
+		return err
 	}
 	s.bothWays("pos, intent", "msgs", "pos", func(st *sqlite3.Stmt) {
 		if st.ColumnText(1) == "" {
@@ -293,6 +296,9 @@ func (s *salvager) putInbox(t *transaction, p oldInboxRow) error {
 	at, err := t.find(ref)
 	if err != nil || at.pos == 0 {
 		return err
+	}
+	if s.j.hasLeft(ref.log, ref.seq) {
+		return nil
 	}
 	return t.c.exec("INSERT INTO inbox VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", fold(p.agent), at.pos, string(p.agent), p.bytes, p.state, p.reason)
 }

@@ -1,8 +1,8 @@
 package journal
 
 // schemaVersion is the user_version of journal.db. A store with a greater one is refused. The tables are
-// those of version 1, which had nothing ahead of them; version 2 could not sign again what it found there.
-const schemaVersion = 3
+// those of version 1, which had nothing ahead of them; version 2 could not sign again what it found there, and version 3 knew no bases.
+const schemaVersion = 4
 
 // searchVersion is that of search.db. An index with another one is begun anew.
 const searchVersion = 1
@@ -48,6 +48,12 @@ CREATE TABLE tiers(
 	PRIMARY KEY(log, seq, key, tier)) WITHOUT ROWID;
 CREATE TABLE tiers_early(log INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(log, seq)) WITHOUT ROWID;
 CREATE TABLE vals(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+` + schemaBases
+
+// schemaBases is what version 4 added. A snapshot is in parts, under the number of the Leave that brought it.
+const schemaBases = `
+CREATE TABLE IF NOT EXISTS bases(log INTEGER PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS snapshots(cut INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(cut, part));
 `
 
 // States of a message (msgs.state) and of an inbox row (inbox.state).

@@ -235,19 +235,26 @@ func (j *Journal) Search(words string, before uint64, limit int) ([]Message, err
 			break
 		}
 	}
-	at, err := j.matches(match, before, limit)
-	if err != nil {
-		return nil, err
-	}
 	var out []Message
-	err = j.read(func(c *conn) error {
-		out, err = j.load(c, at)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+	for {
+		at, err := j.matches(match, before, limit-len(out))
+		if err != nil {
+			return nil, err
+		}
+		var some []Message
+		err = j.read(func(c *conn) error {
+			some, err = j.load(c, at)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		full := len(at) == limit-len(out)
+		if out = append(out, some...); !full || len(out) == limit || !j.sweeping.Load() {
+			return out, nil
+		}
+		before = at[len(at)-1] // what left is in the index until it is swept
 	}
-	return out, nil
 }
 
 func (j *Journal) matches(match string, before uint64, limit int) ([]uint64, error) {

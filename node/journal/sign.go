@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -24,14 +25,16 @@ func (e *Entry) framedSig() []byte {
 	return e.Record.Sig
 }
 
-// raise gives a store of an earlier version this one's number; the tables are the same. One that finds no room for that stays
+// raise gives a store of an earlier version this one's tables and number. One that finds no room for that stays
 // one that the earlier version opens, so nothing may be written that it would misread: it takes the mark for a signature.
 func (j *Journal) raise(c *conn, version int64) error {
 	j.former = false
 	if version <= 0 || version >= schemaVersion {
 		return nil
 	}
-	err := c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
+	err := inTransaction(c, func() error {
+		return errors.Join(c.db.Exec(schemaBases), c.db.Exec(fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)))
+	})
 	if j.former = isFull(err); j.former {
 		return nil
 	}

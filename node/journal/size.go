@@ -54,7 +54,7 @@ func (j *Journal) measure() (err error) {
 	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	j.dbBytes, j.walFile, j.unmeasured = db, wal, j.unfiledBytes
+	j.dbBytes, j.walFile, j.unmeasured = max(db-j.freePages.Load()*pageBytes, 0), wal, j.unfiledBytes
 	return err
 }
 

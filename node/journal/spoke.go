@@ -14,10 +14,11 @@ import (
 func (j *Journal) LastOf(agents []protocol.AgentID) ([]uint64, error) {
 	out := make([]uint64, len(agents))
 	err := j.read(func(c *conn) error {
+		kept := j.kept("msgs.pos")
 		for i, a := range agents {
 			for _, sql := range []string{
-				"SELECT pos FROM msgs WHERE sender=? ORDER BY pos DESC LIMIT 1",
-				"SELECT pos FROM msgs WHERE target=? AND sender IS NULL ORDER BY pos DESC LIMIT 1",
+				"SELECT pos FROM msgs WHERE sender=?" + kept + " ORDER BY pos DESC LIMIT 1",
+				"SELECT pos FROM msgs WHERE target=? AND sender IS NULL" + kept + " ORDER BY pos DESC LIMIT 1",
 			} {
 				if _, err := c.one(sql, []any{fold(a)}, func(s *sqlite3.Stmt) { out[i] = max(out[i], uint64(s.ColumnInt64(0))) }); err != nil {
 					return err
@@ -36,7 +37,7 @@ func (j *Journal) LastOf(agents []protocol.AgentID) ([]uint64, error) {
 // messages of some names.
 func (j *Journal) CountOf(agent protocol.AgentID, since protocol.HLC, most int, but []protocol.Intent) (n int, err error) {
 	err = j.read(func(c *conn) error {
-		names := ""
+		names, kept := "", j.kept("msgs.pos")
 		var args []any
 		for range 2 {
 			args = append(args, fold(agent), int64(since))
@@ -47,8 +48,8 @@ func (j *Journal) CountOf(agent protocol.AgentID, since protocol.HLC, most int, 
 		if len(but) > 0 {
 			names = " AND intent NOT IN (" + strings.Repeat(",?", len(but))[1:] + ")"
 		}
-		_, err := c.one("SELECT count(*) FROM (SELECT 1 FROM msgs WHERE sender=? AND at>=?"+names+" UNION ALL "+
-			"SELECT 1 FROM msgs WHERE target=? AND sender IS NULL AND at>=?"+names+" LIMIT ?)",
+		_, err := c.one("SELECT count(*) FROM (SELECT 1 FROM msgs WHERE sender=? AND at>=?"+names+kept+" UNION ALL "+
+			"SELECT 1 FROM msgs WHERE target=? AND sender IS NULL AND at>=?"+names+kept+" LIMIT ?)",
 			append(args, most), func(s *sqlite3.Stmt) { n = int(s.ColumnInt64(0)) })
 		return err
 	})

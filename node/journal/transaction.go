@@ -87,6 +87,9 @@ func (t *transaction) put(c *accepted) error {
 	}
 	for i := range c.b.Tiers {
 		p := &c.b.Tiers[i]
+		if p.Seq <= c.logs[p.Log].base {
+			continue
+		}
 		if err := t.putTier(msgRef{c.logs[p.Log].row, p.Seq}, p); err != nil {
 			return err
 		}
@@ -230,6 +233,10 @@ func (f *filing) settle(tier protocol.Tier) {
 	}
 }
 
+// putIdentity takes the place of a message that left.
+const putIdentity = `INSERT INTO identities VALUES(?,?,?,?,?) ON CONFLICT DO UPDATE SET content=excluded.content, log=excluded.log,
+	seq=excluded.seq, pos=excluded.pos WHERE seq<=(SELECT b.seq FROM bases b WHERE b.log=identities.log)`
+
 // file writes rows. Those of identities go in their own order, so that neighbours are written together; of two messages
 // of one identity the first stays.
 func (t *transaction) file(all []filing) error {
@@ -261,7 +268,7 @@ func (t *transaction) file(all []filing) error {
 	})
 	for _, f := range order {
 		t.j.sieve.add(&f.id)
-		if err := t.c.exec("INSERT INTO identities VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING", f.id[:], f.content[:], f.ref.log, f.ref.seq, f.pos); err != nil {
+		if err := t.c.exec(putIdentity, f.id[:], f.content[:], f.ref.log, f.ref.seq, f.pos); err != nil {
 			return fmt.Errorf("identity of the message at %d: %w", f.pos, err)
 		}
 	}
@@ -281,6 +288,9 @@ func (j *Journal) leftovers() error {
 	}
 	if err := j.writer.each("SELECT "+recordColumns+" FROM records WHERE pos>? AND kind='msg' ORDER BY pos", []any{last},
 		func(s *sqlite3.Stmt) bool {
+			if j.hasLeft(s.ColumnInt64(1), uint64(s.ColumnInt64(2))) {
+				return true
+			}
 			st, ok := j.scanRecord(s)
 			if !ok {
 				j.noteBad(int64(st.Pos)) // Repair files it

@@ -270,15 +270,15 @@ func (w *World) sound() *broken {
 
 func (w *World) contiguous(n *node) *broken {
 	for log, rs := range n.disk.logs {
-		prev, i := protocol.Hash{}, 0
+		prev, i := n.disk.bases[log].Hash, n.disk.bases[log].Seq
 		for r := range rs.from(0) {
-			if r.Record.Seq != uint64(i)+1 || r.Record.Prev != prev || r.Record.Log != log {
+			if r.Record.Seq != i+1 || r.Record.Prev != prev || r.Record.Log != log {
 				return &broken{"logs are contiguous", fmt.Sprintf("node %d: %s at %d", n.i, w.logName(log), i+1)}
 			}
 			prev = r.Hash
 			i++
 		}
-		if rs.len() > 0 && len(rs.last().Record.Sig) == 0 {
+		if uint64(rs.len()) > n.disk.bases[log].Seq && len(rs.last().Record.Sig) == 0 {
 			return &broken{"logs end with a signature", fmt.Sprintf("node %d: %s", n.i, w.logName(log))}
 		}
 	}

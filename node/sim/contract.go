@@ -19,7 +19,7 @@ import (
 // Rig is a store over a disk whose faults the contract arranges.
 type Rig struct {
 	Store Store
-	// Power has the power go in one of the next commits, at about the nth write from now on.
+	// Power has the power go in one of the next commits, at about the nth write from now on; 0: not any more.
 	Power func(n int)
 	// Full says whether there is room.
 	Full func(bool)
@@ -34,13 +34,21 @@ func Contract(t testing.TB, seed uint64, rig Rig) {
 	c := &contract{t: t, rng: rand.New(rand.NewPCG(seed, 1)), rig: rig, want: NewDisk(ContractSigner), ends: map[protocol.LogID]journal.Head{}}
 	c.authors = contractAuthors
 	for i := range 60 {
-		switch c.rng.IntN(10) {
+		switch c.rng.IntN(13) {
 		case 0:
 			c.powerLoss()
 		case 1:
 			c.noRoom()
 		case 2:
 			c.refused()
+		case 3:
+			c.leave()
+		case 4:
+			c.sweep()
+		case 5:
+			if c.rng.IntN(4) == 0 {
+				c.begin()
+			}
 		default:
 			c.commit(c.batch())
 		}
@@ -50,6 +58,8 @@ func Contract(t testing.TB, seed uint64, rig Rig) {
 	}
 	c.rig.Store = c.rig.Reopen()
 	c.compare(fmt.Sprintf("seed %d at the end", seed))
+	c.sweep()
+	c.compare(fmt.Sprintf("seed %d, swept", seed))
 }
 
 var contractAuthors = []ed25519.PrivateKey{keyOf("contract 0"), keyOf("contract 1"), keyOf("contract 2")}
@@ -77,7 +87,7 @@ func (c *contract) batch() journal.Batch {
 	var messages []hubRef
 	for range 1 + c.rng.IntN(4) {
 		a := c.rng.IntN(len(c.authors))
-		log := protocol.LogID{Peer: protocol.PeerIDOf(c.authors[a].Public().(ed25519.PublicKey)), Start: protocol.Start{At: 7 << 16, Rand: uint64(c.rng.IntN(2))}, Scope: protocol.ScopeInside}
+		log := protocol.LogID{Peer: protocol.PeerIDOf(c.authors[a].Public().(ed25519.PublicKey)), Start: protocol.Start{At: 7 << 16, Rand: uint64(c.rng.IntN(contractStarts))}, Scope: protocol.ScopeInside}
 		c.at++
 		end := ends[log]
 		rec := protocol.Record{Log: log, Seq: end.Seq + 1, Prev: end.Hash, At: 7<<16 + c.at, Wall: int64(c.at), Kind: "odd", Body: []byte(`{}`)}
@@ -292,6 +302,7 @@ func answers(s Store) (out []answer) {
 			add(fmt.Sprintf("outbox of %s, dead %v", agent, dead), at, err)
 		}
 	}
+	out = append(out, beginnings(s)...)
 	values, err := s.ValuesWithPrefix("key/")
 	add("values", values, err)
 	return out

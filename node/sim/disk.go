@@ -10,30 +10,6 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 )
 
-// Store is what a node asks of its journal. *journal.Journal is one, and Disk is the model of it: Contract says what
-// both owe.
-type Store interface {
-	Commit(journal.Batch) (first uint64, err error)
-	Heads() ([]journal.Head, error)
-	Digest() (string, error)
-	Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.Record, error)
-	At(log protocol.LogID, seq uint64) (journal.Stored, bool, error)
-	Since(pos uint64, limit int) ([]journal.Stored, error)
-	Position() uint64
-	Identity(protocol.Digest) (journal.IdentityRow, bool, error)
-	Tiers(log protocol.LogID, seq uint64) ([]journal.TierPut, error)
-	Message(log protocol.LogID, seq uint64) (journal.Message, bool, error)
-	MessageByID(from protocol.AgentID, id protocol.MsgID) (journal.Message, bool, error)
-	Inbox(protocol.AgentID, journal.InboxQuery) ([]journal.InboxRow, error)
-	Outbox(from protocol.AgentID, dead bool, limit int) ([]journal.Message, error)
-	Value(key string) ([]byte, bool, error)
-	ValuesWithPrefix(prefix string) (map[string][]byte, error)
-	SaveCheckpoint(name string, pos uint64, data []byte) error
-	Checkpoint(name string) (pos uint64, data []byte, ok bool, err error)
-}
-
-var _ Store = (*journal.Journal)(nil)
-
 // errPower says that the process ended while it wrote: whether the batch is there shows at the next start.
 var errPower = errors.New("the power is gone")
 
@@ -50,7 +26,11 @@ type Disk struct {
 	folds   map[string]fold
 	undo    []func()               // of what is written and not synced, in order
 	pending map[protocol.LogID]int // records among it
-	sign    journal.Signer
+	limbo   func()                 // a Leave whose sync failed
+
+	bases    map[protocol.LogID]journal.Base
+	snapshot []byte // nil: none
+	sign     journal.Signer
 
 	// Faults, set by the world.
 	Full  bool // nothing finds room
@@ -96,6 +76,7 @@ func NewDisk(sign journal.Signer) *Disk {
 		sign: sign,
 		logs: map[protocol.LogID]*shelf{}, order: newShelf(), firsts: map[protocol.Digest]*diskRecord{}, byID: map[protocol.MsgID][]*diskRecord{},
 		inbox: map[protocol.AgentID][]*inboxRow{}, tiers: map[placeKey][]journal.TierPut{}, values: map[string][]byte{}, folds: map[string]fold{}, pending: map[protocol.LogID]int{},
+		bases: map[protocol.LogID]journal.Base{},
 	}
 }
 
@@ -171,8 +152,10 @@ func (d *Disk) Durable(log protocol.LogID) uint64 { return uint64(d.logs[log].le
 func (d *Disk) Crash(survives bool) {
 	if !survives {
 		d.rollback(0)
+	} else if d.limbo != nil {
+		d.limbo()
 	}
-	d.undo, d.dead, d.Fails = nil, nil, false
+	d.limbo, d.undo, d.dead, d.Fails = nil, nil, nil, false
 	clear(d.pending)
 }
 
@@ -194,8 +177,9 @@ func (d *Disk) plan(entries []journal.Entry) error {
 	for i := range entries {
 		e := &entries[i]
 		at, ok := ends[e.Record.Log]
-		if rs := d.logs[e.Record.Log]; !ok && rs.len() > 0 {
-			at = end{uint64(rs.len()), rs.last().Hash}
+		if !ok && d.logs[e.Record.Log].len() > 0 {
+			head := d.head(e.Record.Log)
+			at = end{head.Seq, head.Hash}
 		}
 		if e.Record.Seq != at.seq+1 || e.Record.Prev != at.hash {
 			return fmt.Errorf("%w: %s has seq %d, the record is seq %d", journal.ErrGap, e.Record.Log, at.seq, e.Record.Seq)
@@ -250,6 +234,9 @@ func (d *Disk) record(log protocol.LogID, seq uint64) *diskRecord {
 
 func (d *Disk) putInbox(p journal.InboxPut) error {
 	r := d.record(p.Log, p.Seq)
+	if p.Seq > 0 && p.Seq <= d.bases[p.Log].Seq {
+		return nil
+	}
 	if r == nil || r.Record.Kind != protocol.KindMessage {
 		return fmt.Errorf("%w: %s seq %d for %s", journal.ErrUnknownMessage, p.Log, p.Seq, p.Agent)
 	}
@@ -294,6 +281,9 @@ func (r *inboxRow) settle(tier protocol.Tier, reason string) {
 }
 
 func (d *Disk) putTier(p journal.TierPut) {
+	if p.Seq <= d.bases[p.Log].Seq {
+		return
+	}
 	at := placeKey{p.Log, p.Seq}
 	key := protocol.FoldAgentID(p.Agent)
 	r := d.record(p.Log, p.Seq)
@@ -390,5 +380,7 @@ func (d *Disk) Copy() *Disk {
 	}
 	maps.Copy(c.values, d.values)
 	maps.Copy(c.folds, d.folds)
+	maps.Copy(c.bases, d.bases)
+	c.snapshot = d.snapshot
 	return c
 }

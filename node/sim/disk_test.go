@@ -16,7 +16,7 @@ func TestTheModelDiskKeepsTheContract(t *testing.T) {
 		survives := false
 		Contract(t, seed, Rig{
 			Store: d,
-			Power: func(n int) { d.Fails, survives = true, n%2 == 0 },
+			Power: func(n int) { d.Fails, survives = n > 0, n%2 == 0 },
 			Full:  func(on bool) { d.Full = on },
 			Reopen: func() Store {
 				d.Crash(survives)

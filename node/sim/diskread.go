@@ -17,7 +17,7 @@ func (d *Disk) Heads() ([]journal.Head, error) {
 	out := make([]journal.Head, 0, len(d.logs))
 	for log, rs := range d.logs {
 		if rs.len() > 0 {
-			out = append(out, journal.Head{Log: log, Seq: uint64(rs.len()), Hash: rs.last().Hash})
+			out = append(out, d.head(log))
 		}
 	}
 	return out, nil
@@ -52,6 +52,9 @@ func digestOf(heads []journal.Head) string {
 // Range returns whole commits from seq on. While reads come short it returns what came whole.
 func (d *Disk) Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.Record, error) {
 	from = max(from, 1)
+	if b := d.bases[log]; from <= b.Seq {
+		return nil, &journal.BelowError{Base: b}
+	}
 	left := d.logs[log].len() - int(from-1)
 	if d.Short {
 		left /= 2
@@ -78,6 +81,9 @@ func (d *Disk) Range(log protocol.LogID, from uint64, maxBytes int) ([]protocol.
 func (d *Disk) At(log protocol.LogID, seq uint64) (journal.Stored, bool, error) {
 	if r := d.record(log, seq); r != nil {
 		return r.Stored, true, nil
+	}
+	if b := d.bases[log]; seq > 0 && seq <= b.Seq {
+		return journal.Stored{}, false, &journal.BelowError{Base: b}
 	}
 	return journal.Stored{}, false, nil
 }

@@ -71,6 +71,9 @@ func (s *shelf) from(i int) func(func(*diskRecord) bool) {
 	}
 }
 
+// skip has it end at a number at least, as if all before that had been dropped.
+func (s *shelf) skip(size int) { s.size = max(s.size, size) }
+
 func (s *shelf) copy() *shelf {
 	c := &shelf{pages: make(map[int]*page, len(s.pages)), size: s.size}
 	for i, p := range s.pages {
