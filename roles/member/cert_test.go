@@ -162,7 +162,7 @@ func TestIssuingIsRefusedToWhoMayNot(t *testing.T) {
 	}
 }
 
-func second(_ Chain, r *protocol.Refusal) *protocol.Refusal { return r }
+func second[T any](_ T, r *protocol.Refusal) *protocol.Refusal { return r }
 
 func TestAChainHasOneEncoding(t *testing.T) {
 	dev := founder(t)
@@ -201,4 +201,23 @@ func FuzzParseChain(f *testing.F) {
 			t.Fatalf("a certificate nobody signed is sound: %+v", cert)
 		}
 	})
+}
+
+// TestNoFlippedBitOfAChainIsTaken: whichever bit of a chain of certificates is another one, it is nobody's chain.
+func TestNoFlippedBitOfAChainIsTaken(t *testing.T) {
+	dev := founder(t)
+	guest := dev.admits(t, newParty(2, "laptop"), protocol.RoleLocal, 0, day0)
+	text := EncodeChain(guest.chain)
+	if chain, err := ParseChain(text); err != nil || second(Verify(mesh, chain, day0, nil)) != nil {
+		t.Fatalf("the chain as it is: %v", err)
+	}
+	for bit := range 8 * len(text) {
+		text[bit/8] ^= 1 << (bit % 8)
+		if chain, err := ParseChain(text); err == nil {
+			if c, no := Verify(mesh, chain, day0, nil); no == nil {
+				t.Errorf("bit %d makes the chain of %s, %s", bit, c.Name, text)
+			}
+		}
+		text[bit/8] ^= 1 << (bit % 8)
+	}
 }

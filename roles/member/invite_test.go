@@ -184,3 +184,16 @@ func TestAdmissionMessagesAreReadBackAndBounded(t *testing.T) {
 		t.Error("an answer that says nothing was accepted")
 	}
 }
+
+// TestNoFlippedBitOfAnInviteIsTaken: whichever bit of its text is another one, it is no invite, or the same one in the other case.
+func TestNoFlippedBitOfAnInviteIsTaken(t *testing.T) {
+	token, rec := anInvite(t, protocol.RoleLocal)
+	text := []byte(token)
+	for bit := range 8 * len(text) {
+		text[bit/8] ^= 1 << (bit % 8)
+		if inv, no := ParseInvite(string(text)); no == nil && (inv.ID != rec.ID || inv.Mesh != mesh || !slices.Equal(inv.Addrs, someAddrs)) {
+			t.Errorf("bit %d makes the invite %+v", bit, inv)
+		}
+		text[bit/8] ^= 1 << (bit % 8)
+	}
+}
