@@ -10,12 +10,22 @@ import (
 	"github.com/aster-mesh/aster/roles/member"
 )
 
-// onRecords checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
-// fetched first, since a node has a record only with its blobs (DESIGN 10).
+// onRecords has a range wait for its share of this node: of a peer's own in the link's reader, of what it passes on beside that.
 func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
-	if ownLong(from, f.Log, len(f.Records)) {
-		n.debts.pause(n.ctx, from)
+	src := source{from, f.Log.Peer}
+	if from != f.Log.Peer && n.standingOf(f.Log.Peer) == mesh.Unknown {
+		src.author = "" // anybody can make such names
 	}
+	if from != f.Log.Peer && n.aside.put(n, src, f) {
+		return nil
+	}
+	n.debts.pause(n.ctx, src, unitsOf(f.Records))
+	return n.takeRange(from, f)
+}
+
+// takeRange checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
+// fetched first, since a node has a record only with its blobs (DESIGN 10).
+func (n *Node) takeRange(from protocol.PeerID, f meshwire.Records) error {
 	recs := f.ToRecords()
 	if _, err := protocol.VerifyCommits(recs, f.Prev); err != nil {
 		return err
@@ -90,9 +100,6 @@ func (l *loop) arrived(from protocol.PeerID, recs []protocol.Record, envs []*pro
 	l.foreign = append(l.foreign, entries...)
 	l.regained = append(l.regained, turn.Regained(l.n.home.peer, entries)...)
 	l.from[recs[0].Log] = from
-	if ownLong(from, recs[0].Log, len(entries)) {
-		l.wrote[from] += len(entries)
-	}
 }
 
 // mayWrite keeps an outside member to its own scope, and strangers' logs out unless an inside member passes them on,

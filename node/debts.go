@@ -3,82 +3,96 @@ package node
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
 )
 
-// What a node writes without end would take all of the loop's time here, however fairly its frames take turns: others would wait
-// for a turn full of them each time. So one long range of a peer waits for the loop at once. And while others use the loop too, long
-// ranges of a peer's own log may take it half of the time, in turns that hold little of it; what is above waits in that peer's reader,
-// before it is even checked. What agents say to one another comes in short ranges, and pays nothing.
+// What a node writes without end would take all of a machine here, however fairly its frames take turns: each record is
+// checked, kept, filed and indexed, and most of that is done beside the loop. So while others use this node, a member's records have as
+// much of it as all others have together, and debtPerSecond beside that; what is above waits in its link's reader, before it is
+// even checked. Who is alone waits for nothing.
 const (
-	longRecords = 32 // from so many on a range is long
+	longRecords = 32 // from so many on a range is long: it is taken in pieces, between which others have their turns
 
-	debtShare = 2                      // one part in so many
-	debtBurst = 100 * time.Millisecond // of the loop's time, at once
-	debtMost  = debtBurst + time.Second/debtShare
-	// othersSpoke is how long somebody who said something counts as using the loop.
+	debtPerSecond = 1_000
+	debtBurst     = 1_000
+	// debtBytes is what one of them is for; a larger record counts as several.
+	debtBytes = 1 << 10
+	// othersSpoke is how long somebody who said something counts as using this node.
 	othersSpoke = time.Second
-	// pieceRecords is where a range of a peer in debt is cut, behind a commit.
-	pieceRecords = longRecords
+	// debtLook is how often who waits looks again: others may have gone.
+	debtLook = 20 * time.Millisecond
 )
 
-// debts are how much of the loop's time peers have had. The zero value is ready. Safe for concurrent use.
+// debts are how much of this node each peer has had. The zero value is ready. Safe for concurrent use.
 type debts struct {
-	clients atomic.Int64 // when a client said something last, in ns since 1970
 	mu      sync.Mutex
-	of      map[protocol.PeerID]*debt
+	all     float64   // that anybody had
+	clients time.Time // when one said something last
+	of      map[source]*debt
 }
 
+// source is a member and whose records it sends: what it passes on of another's is counted apart, so that neither has the other wait.
+type source struct{ from, author protocol.PeerID }
+
 type debt struct {
-	owed time.Duration
-	at   time.Time // of owed
-	last time.Time // when its records were taken last
+	owed   float64
+	at     time.Time // of owed
+	had    float64
+	others float64   // what others had had at that time
+	last   time.Time // when its records came last
 }
 
 // now is the debt of a peer with what has been forgiven since. Call it with mu held.
-func (d *debts) now(p protocol.PeerID, now time.Time) *debt {
+func (d *debts) now(p source, now time.Time) *debt {
 	if d.of == nil {
-		d.of = map[protocol.PeerID]*debt{}
+		d.of = map[source]*debt{}
 	}
 	o := d.of[p]
 	if o == nil {
-		o = &debt{at: now}
+		o = &debt{at: now, others: d.all}
 		d.of[p] = o
 	}
-	if past := now.Sub(o.at); past > 0 {
-		o.owed, o.at = max(o.owed-past/debtShare, 0), now
-	}
+	others := d.all - o.had
+	past := max(now.Sub(o.at), 0)
+	o.owed = max(o.owed-past.Seconds()*debtPerSecond-(others-o.others), 0)
+	o.at, o.others = now, others
 	return o
 }
 
-// charge notes that records of a peer took the loop so long.
-func (d *debts) charge(p protocol.PeerID, took time.Duration, now time.Time) {
+// charge notes that records of a peer came.
+func (d *debts) charge(p source, units float64, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.now(p, now)
-	o.owed, o.last = min(o.owed+took, debtMost), now
+	o.owed, o.had, o.last = o.owed+units, o.had+units, now
+	d.all += units
 }
 
-// clientSpoke notes that a client uses the loop.
-func (d *debts) clientSpoke(now time.Time) { d.clients.Store(now.UnixNano()) }
+// clientSpoke notes that a client said something of so many bytes.
+func (d *debts) clientSpoke(bytes int, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clients = now
+	d.all += float64(1 + bytes/debtBytes)
+}
 
-// due is how long a peer's reader is to wait; small: what it brings is to be taken in pieces.
-func (d *debts) due(p protocol.PeerID, now time.Time) (wait time.Duration, small bool) {
+// due is how long a peer's records are to wait if nothing changes meanwhile.
+func (d *debts) due(p source, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.now(p, now)
-	if o.owed <= debtBurst/2 || !d.contended(p, now) {
-		return 0, false
+	if !d.contended(p, now) {
+		o.owed = min(o.owed, debtBurst) // what it had alone is not held against it
 	}
-	return max(o.owed-debtBurst, 0) * debtShare, true
+	return time.Duration(max(o.owed-debtBurst, 0) / debtPerSecond * float64(time.Second))
 }
 
-// contended says whether anybody but a peer uses the loop. Call it with mu held.
-func (d *debts) contended(p protocol.PeerID, now time.Time) bool {
-	if now.Sub(time.Unix(0, d.clients.Load())) < othersSpoke {
+// contended says whether anybody but a peer uses this node. Call it with mu held.
+func (d *debts) contended(p source, now time.Time) bool {
+	if now.Sub(d.clients) < othersSpoke {
 		return true
 	}
 	for other, o := range d.of {
@@ -89,25 +103,40 @@ func (d *debts) contended(p protocol.PeerID, now time.Time) bool {
 	return false
 }
 
-// pause has a peer's reader wait for its share.
-func (d *debts) pause(ctx context.Context, p protocol.PeerID) {
-	if wait, _ := d.due(p, time.Now()); wait > 0 {
-		_ = pause(ctx, wait) // cut short, the node ends
+// shared is contended for who does not hold mu.
+func (d *debts) shared(p source, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.contended(p, now)
+}
+
+// pause has a peer's reader wait for its share, and charges it with what came.
+func (d *debts) pause(ctx context.Context, p source, units float64) {
+	for {
+		wait := d.due(p, time.Now())
+		if wait <= 0 || pause(ctx, min(wait, debtLook)) != nil {
+			break // cut short, the node ends
+		}
 	}
+	d.charge(p, units, time.Now())
 }
 
-// ownLong says whether n records that a peer sends are a long range of its own log, for which it pays.
-func ownLong(from protocol.PeerID, log protocol.LogID, n int) bool {
-	return log.Peer == from && n >= longRecords
+// unitsOf is what a range counts.
+func unitsOf(recs []meshwire.Rec) (units float64) {
+	for i := range recs {
+		units += float64(1 + len(recs[i].Body)/debtBytes)
+	}
+	return units
 }
 
-// takeRecords gives the loop a verified range: at once, or, of a peer in debt, in pieces of which each is durable before the next.
+// takeRecords gives the loop a verified range: at once, or, if it is long and others use this node, in pieces of which each is durable
+// before the next.
 func (n *Node) takeRecords(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope) error {
 	arrived := func() { n.loop.arrived(from, recs, envs) }
 	if len(recs) < longRecords {
 		return n.lanes.lane(from).post(n.ctx, n.loop, arrived)
 	}
-	if _, small := n.debts.due(from, time.Now()); !small || !ownLong(from, recs[0].Log, len(recs)) {
+	if !n.debts.shared(source{from, recs[0].Log.Peer}, time.Now()) {
 		return n.lanes.long(from).post(n.ctx, n.loop, arrived)
 	}
 	for begin := 0; begin < len(recs); {
@@ -116,9 +145,7 @@ func (n *Node) takeRecords(from protocol.PeerID, recs []protocol.Record, envs []
 		if err := n.loop.call(n.ctx, func() { n.loop.arrived(from, piece, words) }); err != nil {
 			return err
 		}
-		if begin = end; begin < len(recs) {
-			n.debts.pause(n.ctx, from)
-		}
+		begin = end
 	}
 	return nil
 }
@@ -126,24 +153,9 @@ func (n *Node) takeRecords(from protocol.PeerID, recs []protocol.Record, envs []
 // pieceEnd is where a piece ends that begins somewhere: behind a commit, and with few records if commits are small.
 func pieceEnd(recs []protocol.Record, begin int) int {
 	for end := begin + 1; end < len(recs); end++ {
-		if len(recs[end-1].Sig) > 0 && end-begin >= pieceRecords {
+		if len(recs[end-1].Sig) > 0 && end-begin >= longRecords {
 			return end
 		}
 	}
 	return len(recs)
-}
-
-// chargeTurn has the peers pay for a turn, by what of its records were theirs.
-func (l *loop) chargeTurn() {
-	all := l.committed
-	l.committed = 0
-	if len(l.wrote) == 0 {
-		return
-	}
-	now := time.Now()
-	took := now.Sub(l.now)
-	for p, n := range l.wrote {
-		l.n.debts.charge(p, took*time.Duration(n)/time.Duration(max(all, n)), now)
-	}
-	clear(l.wrote)
 }

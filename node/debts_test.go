@@ -1,47 +1,96 @@
 package node
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
 )
 
-// A peer that takes the loop's time without end waits while anybody else uses the loop, for what is above its half; alone it
-// never waits, and what it had is forgiven with time.
-func TestAPeerThatWritesWithoutEndHasHalfOfTheLoop(t *testing.T) {
-	var d debts
-	const flooder, other = protocol.PeerID("flooder"), protocol.PeerID("other")
+// While others use a node, a peer's records have as much of it as they have and debtPerSecond; alone it never waits, and what it
+// had is forgiven with time.
+func TestAPeerThatWritesWithoutEndHasAShare(t *testing.T) {
+	flooder, other := source{"flooder", "flooder"}, source{"other", "other"}
 	now := time.Unix(1_800_000_000, 0)
-	began := now
-	var had time.Duration
-	for range 1000 {
-		d.clientSpoke(now)
-		wait, _ := d.due(flooder, now)
-		now = now.Add(wait + 10*time.Millisecond) // the turn itself
-		d.charge(flooder, 10*time.Millisecond, now)
-		had += 10 * time.Millisecond
+	const step = 10 * time.Millisecond
+	// had is what the flooder gets in ten seconds beside clients that say so much in each step.
+	had := func(d *debts, says int) (units float64) {
+		for began := now; now.Sub(began) < 10*time.Second; now = now.Add(step) {
+			for range says {
+				d.clientSpoke(0, now)
+			}
+			for d.due(flooder, now) == 0 {
+				d.charge(flooder, 100, now)
+				if units += 100; units > 1e6 {
+					t.Fatal("it gets all there is")
+				}
+			}
+		}
+		return units
 	}
-	if share := float64(had) / float64(now.Sub(began)); share < 0.4 || share > 0.6 {
-		t.Errorf("it had %.2f of the loop's time", share)
+	var d debts
+	if got, want := had(&d, 1), 10*(debtPerSecond+100.0)+debtBurst; got < want-200 || got > want+200 {
+		t.Errorf("beside little it had %.0f in ten seconds, want %.0f", got, want)
 	}
-	if _, small := d.due(flooder, now); !small {
-		t.Error("a peer in debt is not taken in pieces")
+	if got, want := had(&d, 50), 10*(debtPerSecond+5_000.0); got < want-200 || got > want+200 {
+		t.Errorf("beside much it had %.0f in ten seconds, want %.0f", got, want)
 	}
-	if wait, small := d.due(other, now); wait != 0 || small {
-		t.Errorf("another waits %s for it, %v", wait, small)
+	if d.due(flooder, now) == 0 {
+		t.Error("a peer in debt waits for nothing")
+	}
+	if wait := d.due(other, now); wait != 0 {
+		t.Errorf("another waits %s for it", wait)
+	}
+	if wait := d.due(source{"honest", "flooder"}, now); wait != 0 {
+		t.Errorf("who passes its records on waits %s for what it said itself", wait)
 	}
 	now = now.Add(othersSpoke)
-	d.charge(flooder, time.Second, now)
-	if wait, small := d.due(flooder, now); wait != 0 || small {
-		t.Errorf("alone it waits %s, %v", wait, small)
+	d.charge(flooder, 1e6, now)
+	if wait := d.due(flooder, now); wait != 0 {
+		t.Errorf("alone it waits %s", wait)
 	}
-	d.charge(other, time.Millisecond, now)
-	if wait, _ := d.due(flooder, now); wait <= 0 || wait > debtShare*debtMost {
+	d.charge(other, 1, now)
+	if wait := d.due(flooder, now); wait != 0 {
+		t.Errorf("what it had alone makes it wait %s", wait)
+	}
+	d.charge(flooder, 500, now)
+	if wait := d.due(flooder, now); wait < 400*time.Millisecond || wait > 500*time.Millisecond {
 		t.Errorf("beside another peer it waits %s", wait)
 	}
-	if wait, small := d.due(flooder, now.Add(time.Minute)); wait != 0 || small {
-		t.Errorf("a minute later it waits %s, %v", wait, small)
+}
+
+// TestWhatIsPassedOnWaitsBesideItsReader: of a member that has had its share, in order and so much at most; what its own peer says waits
+// for nothing.
+func TestWhatIsPassedOnWaitsBesideItsReader(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is taken
+	n := &Node{ctx: ctx}
+	passed := source{"relay", "flooder"}
+	f := meshwire.Records{Records: make([]meshwire.Rec, 100)}
+	for i := range f.Records {
+		f.Records[i].Body = make([]byte, 1<<10)
+	}
+	if n.aside.put(n, passed, f) {
+		t.Error("it waits before it has had anything")
+	}
+	n.debts.clientSpoke(0, time.Now())
+	n.debts.charge(passed, 1e6, time.Now())
+	n.aside.of, n.aside.bytes = map[source][]meshwire.Records{passed: nil}, map[protocol.PeerID]int{} // somebody takes them
+	for range 100 {
+		if !n.aside.put(n, passed, f) {
+			t.Fatal("it does not wait")
+		}
+	}
+	if got := n.aside.bytes["relay"]; got > asideMost || got < asideMost-bytesOf(&f) {
+		t.Errorf("%d bytes wait, at most %d", got, asideMost)
+	}
+	if got := len(n.aside.of[passed]); got != asideMost/bytesOf(&f) {
+		t.Errorf("%d ranges wait", got)
+	}
+	if n.aside.put(n, source{"relay", "another"}, f) {
+		t.Error("another's records wait for it")
 	}
 }
 

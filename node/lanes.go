@@ -70,7 +70,7 @@ func (s *lanes) in(all *map[protocol.PeerID]lane, p protocol.PeerID, places int)
 // postSized is post for a message of so many bytes. One goroutine of a socket, its read loop, takes several places: two would
 // wait for each other.
 func (s *socket) postSized(bytes int, job func()) {
-	s.n.debts.clientSpoke(time.Now())
+	s.n.debts.clientSpoke(bytes, time.Now())
 	more := min(bytes/laneBytes, clientLane-1)
 	for taken := range more {
 		select {

@@ -47,9 +47,7 @@ type loop struct {
 	foreign       []journal.Entry                      // of this turn: records of other nodes, in order
 	belief        turn.Belief                          // of this turn: bindings that the board has not folded yet
 	fresh         map[protocol.LogID][]protocol.Record // what this turn made durable, for pushing without a read
-	wrote         map[protocol.PeerID]int              // of this turn: records that peers wrote themselves, and of all that became durable
-	committed     int
-	from          map[protocol.LogID]protocol.PeerID // who sent them, so that they are not sent back
+	from          map[protocol.LogID]protocol.PeerID   // who sent them, so that they are not sent back
 	tokens        map[hub.Token]func(hub.Told)
 	lastTok       hub.Token
 	recent        recentMessages
@@ -230,7 +228,6 @@ func (l *loop) run(ctx context.Context) error {
 		if err := l.finish(); err != nil {
 			return err
 		}
-		l.chargeTurn()
 		if due := l.checkpointDue(); l.pos-l.savedAt >= checkpointRecords || !due.IsZero() && !l.now.Before(due) {
 			l.checkpoint()
 		}
@@ -336,7 +333,6 @@ func (l *loop) commit(entries []journal.Entry, rd *hub.Ready) error {
 		}
 	}
 	l.spans(entries)
-	l.committed += len(entries)
 	if l.unfolded = entries; !l.foldsLater(entries) {
 		l.foldDue()
 	}

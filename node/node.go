@@ -67,6 +67,7 @@ type Node struct {
 	warnings    warnings
 	lanes       lanes
 	debts       debts
+	aside       aside
 	revokedBy   atomic.Pointer[string] // a member that refuses this node as revoked; nil: none is known
 	health      health
 	figures     othersFigures

@@ -16,7 +16,7 @@ const benchRecords = 1_000_000
 
 func benchCommand(a *app) *cobra.Command {
 	var seconds, records int
-	var dir string
+	var dir, attacks string
 	names := append(slices.Clone(bench.Names), "all")
 	cmd := &cobra.Command{
 		Use: "bench " + strings.Join(names, "|"), Short: "Measure this machine and aster on it, side by side",
@@ -29,12 +29,13 @@ different runs. Nothing of yours is touched; it needs some minutes and, for star
 			if args[0] != "all" {
 				chosen = args
 			}
-			return a.bench(cmd, chosen, bench.Bench{Dir: dir, For: time.Duration(seconds) * time.Second, Records: records})
+			return a.bench(cmd, chosen, bench.Bench{Dir: dir, For: time.Duration(seconds) * time.Second, Records: records, Attacks: attacks})
 		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&seconds, "seconds", 0, "of each measured case (default 5; of idle 60)")
 	f.IntVar(&records, "records", benchRecords, "in the filled home of start")
+	f.StringVar(&attacks, "attacks", "", "of hostile only those whose name holds this")
 	f.StringVar(&dir, "dir", "", "where the measured homes are made, and so which disk is measured (default the folder for temporary files)")
 	cmd.AddCommand(&cobra.Command{
 		Use: "bare", Hidden: true, Args: cobra.NoArgs,

@@ -163,6 +163,49 @@ func TestRangeHandsOnWholeCommits(t *testing.T) {
 	}
 }
 
+// TestARangeWaitsForNoFilling: what was just committed is handed on from memory, what the database has from there, and nothing
+// is filed for it.
+func TestARangeWaitsForNoFilling(t *testing.T) {
+	j := open(t, tempDir(t), Options{})
+	a, b := newAuthor(1, 1), newAuthor(2, 2)
+	three := func(x *author) Batch {
+		return Batch{Entries: []Entry{x.add("odd", []byte("1"), false), x.add("odd", []byte("2"), false), x.add("odd", []byte("3"), true)}}
+	}
+	for range 4 {
+		commit(t, j, three(a))
+		commit(t, j, three(b))
+	}
+	if err := j.fill(true); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		commit(t, j, three(b))
+		commit(t, j, three(a))
+	}
+	for _, tc := range []struct {
+		from     uint64
+		maxBytes int
+		want     []uint64 // first and last
+	}{
+		{13, 1 << 20, []uint64{13, 24}}, {14, 1 << 20, []uint64{14, 24}}, {15, 1, []uint64{15, 15}}, {16, 1, []uint64{16, 18}}, {24, 1, []uint64{24, 24}}, {25, 1, nil},
+		{1, 1 << 20, []uint64{1, 24}}, {12, 1 << 20, []uint64{12, 24}}, {11, 1, []uint64{11, 12}}, {12, 3 * recordOverhead, []uint64{12, 12}}, {12, 6 * recordOverhead, []uint64{12, 15}},
+	} {
+		rs, err := j.Range(a.log, tc.from, tc.maxBytes)
+		if err != nil || (len(rs) > 0) != (tc.want != nil) || len(rs) > 0 && (rs[0].Seq != tc.want[0] || rs[len(rs)-1].Seq != tc.want[1]) {
+			t.Errorf("Range(%d, %d bytes): %d records, %v; want %v", tc.from, tc.maxBytes, len(rs), err, tc.want)
+			continue
+		}
+		for i := range rs {
+			if rs[i].Seq != tc.want[0]+uint64(i) || rs[i].Log != a.log {
+				t.Errorf("Range(%d, %d bytes): record %d is %s %d", tc.from, tc.maxBytes, i, rs[i].Log, rs[i].Seq)
+			}
+		}
+	}
+	if n := len(j.waiting()); n != 8 {
+		t.Errorf("%d commits wait, want 8: a range had them filed", n)
+	}
+}
+
 func TestIdentityKeepsTheFirst(t *testing.T) {
 	j := open(t, tempDir(t), Options{})
 	a := newAuthor(1, 1)

@@ -381,17 +381,5 @@ func (j *Journal) read(f func(*conn) error) error {
 			return err
 		}
 	}
-	select {
-	case <-j.done:
-		return ErrClosed
-	case c := <-j.readers:
-		defer func() { j.readers <- c }()
-		if c == nil {
-			var err error
-			if c, err = j.openReader(); err != nil {
-				return err
-			}
-		}
-		return j.suspect(f(c))
-	}
+	return j.readFiled(f)
 }

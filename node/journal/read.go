@@ -80,6 +80,26 @@ func (j *Journal) Digest() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// readFiled is read for what the database has now.
+func (j *Journal) readFiled(f func(*conn) error) error {
+	if j.closed.Load() {
+		return ErrClosed
+	}
+	select {
+	case <-j.done:
+		return ErrClosed
+	case c := <-j.readers:
+		defer func() { j.readers <- c }()
+		if c == nil {
+			var err error
+			if c, err = j.openReader(); err != nil {
+				return err
+			}
+		}
+		return j.suspect(f(c))
+	}
+}
+
 func (j *Journal) logOf(id protocol.LogID) *logState {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -110,46 +130,83 @@ func (j *Journal) Range(log protocol.LogID, from uint64, maxBytes int) ([]protoc
 	if max(from, 1) <= l.base {
 		return nil, &BelowError{Base{l.id, l.base, l.baseHash}}
 	}
-	var out []protocol.Record
-	next, whole, bytes := max(from, 1), 0, 0
-	tooLarge := false
-	err := j.read(func(c *conn) error {
-		return c.each("SELECT "+recordColumns+" FROM records WHERE log=? AND seq>=? ORDER BY seq", []any{l.row, next},
-			func(s *sqlite3.Stmt) bool {
-				st, ok := j.scanRecord(s)
-				if st.Record.Seq != next {
-					return false // it leaves meanwhile
-				}
-				next++
-				if !ok {
-					j.noteBad(int64(st.Pos))
-					return false
-				}
-				bytes += len(st.Record.Body) + recordOverhead
-				if whole > 0 && bytes > maxBytes {
-					return false
-				}
-				if bytes > protocol.MeshFrameBytesMax {
-					tooLarge = true
-					return false
-				}
-				out = append(out, st.Record)
-				if len(st.Record.Sig) > 0 {
-					whole = len(out)
-				}
-				return true
-			})
-	})
-	if err == nil && tooLarge && whole == 0 {
+	r := ranged{max: maxBytes, next: max(from, 1)}
+	waiting := j.waiting() // before the database is read: what it does not have yet is among them, and nobody waits for it to get them
+	r.addWaiting(waiting, log)
+	var err error
+	if len(r.out) == 0 && !r.over {
+		err = j.readFiled(func(c *conn) error {
+			return c.each("SELECT "+recordColumns+" FROM records WHERE log=? AND seq>=? ORDER BY seq", []any{l.row, r.next},
+				func(s *sqlite3.Stmt) bool {
+					st, ok := j.scanRecord(s)
+					if st.Record.Seq != r.next {
+						r.over = true // it leaves meanwhile
+						return false
+					}
+					if !ok {
+						j.noteBad(int64(st.Pos))
+						r.over = true
+						return false
+					}
+					return r.add(&st.Record)
+				})
+		})
+		r.addWaiting(waiting, log)
+	}
+	if err == nil && r.tooLarge && r.whole == 0 {
 		err = fmt.Errorf("the commit is larger than %d bytes", protocol.MeshFrameBytesMax)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("range of %s from %d: %w", log, from, err)
 	}
-	if now := j.logOf(log); len(out) == 0 && max(from, 1) <= now.base {
+	if now := j.logOf(log); len(r.out) == 0 && max(from, 1) <= now.base {
 		return nil, &BelowError{Base{now.id, now.base, now.baseHash}}
 	}
-	return out[:whole], nil
+	return r.out[:r.whole], nil
+}
+
+// ranged gathers a range.
+type ranged struct {
+	next     uint64 // seq
+	max      int
+	out      []protocol.Record
+	whole    int // of out, up to the last signature
+	bytes    int
+	over     bool
+	tooLarge bool // there is more, and it could not travel
+}
+
+// add says whether there is room for more.
+func (r *ranged) add(rec *protocol.Record) bool {
+	r.bytes += len(rec.Body) + recordOverhead
+	r.tooLarge = r.bytes > protocol.MeshFrameBytesMax
+	if r.over = r.tooLarge || r.whole > 0 && r.bytes > r.max; r.over {
+		return false
+	}
+	r.out, r.next = append(r.out, *rec), rec.Seq+1
+	if len(rec.Sig) > 0 {
+		r.whole = len(r.out)
+	}
+	return true
+}
+
+// addWaiting goes on with commits that the database did not have, if the next record is among them.
+func (r *ranged) addWaiting(all []*accepted, log protocol.LogID) {
+	for _, c := range all {
+		l := c.logs[log]
+		if l == nil || r.over || l.seq < r.next {
+			continue
+		}
+		first := l.seq - uint64(len(l.entries)) + 1
+		if r.next < first {
+			return
+		}
+		for _, i := range l.entries[r.next-first:] {
+			if !r.add(&c.b.Entries[i].Record) {
+				return
+			}
+		}
+	}
 }
 
 // At returns one record; false when it is not here. *BelowError: it has left.

@@ -268,6 +268,38 @@ func TestAPeersWindowHolds(t *testing.T) {
 	}
 }
 
+// TestWhatIsPassedOnLeavesTheWindowToOthers: the peer keeps nothing of a log of another node's that never ends. A part of the window
+// is in flight of it at most; what is said here meanwhile goes at once.
+func TestWhatIsPassedOnLeavesTheWindowToOthers(t *testing.T) {
+	const size = 10_000
+	flood, ours := logOf(cleo, 1), logOf(ada, 2)
+	r := linkedTo(t, nil, bob)
+	now, passed := start, 0
+	for seq := uint64(1); seq <= 300; seq++ {
+		now = now.Add(10 * time.Millisecond)
+		r.Committed(now, commit(flood, seq, size, cleo))
+		bytes, ranges := drain(r, now, size)
+		if passed += bytes; passed > storeBytesMax+passBytesMax+2*size {
+			t.Fatalf("%d bytes of it in flight after %d records", passed, seq)
+		}
+		if len(ranges) > 0 && ranges[0].From == 1 { // from here on it is passed on at once
+			r.Confirmed(now, bob, []Mark{{Log: flood, Seq: ranges[0].To}})
+			passed = 0
+		}
+		if seq%10 != 0 {
+			continue
+		}
+		r.Committed(now, commit(ours, seq/10, size, ""))
+		if n, got := drain(r, now, size); n != size || got[0].Log != ours {
+			t.Fatalf("our record %d: %+v", seq/10, got)
+		}
+		r.Confirmed(now, bob, []Mark{{Log: ours, Seq: seq / 10}})
+	}
+	if passed == 0 {
+		t.Error("nothing is passed on")
+	}
+}
+
 func TestASingleLargeCommitPassesTheWindow(t *testing.T) {
 	r := linkedTo(t, []Head{{Log: logOf(ada, 1), Seq: 3, Hash: protocol.Hash{1}}}, bob)
 	for seq := uint64(1); seq <= 3; seq++ {

@@ -98,7 +98,7 @@ func (k *link) pushes(now time.Time, out []Range) []Range {
 			h.passAt = time.Time{} // waits for room, not for an instant
 			return false
 		}
-		if k.waits(h) {
+		if k.waits(h) || !h.log.own && k.full(h) {
 			h.passAt = time.Time{} // for what the peer says, not for an instant
 			return false
 		}
@@ -108,6 +108,17 @@ func (k *link) pushes(now time.Time, out []Range) []Range {
 		return true
 	})
 	return out
+}
+
+// full says whether so much of a log is in flight that no more of it is passed on for now: the window is for what others say, too.
+func (k *link) full(h *held) bool {
+	bytes := h.liveBytes
+	for i := range k.flight {
+		if k.flight[i].held == h {
+			bytes += k.flight[i].bytes
+		}
+	}
+	return bytes > h.liveBytes && bytes > passBytesMax
 }
 
 // serve gives the next range from the store, one at a time, oldest log first.

@@ -13,6 +13,8 @@ const (
 	// storeBytesMax is the part of a peer's window that catching up may fill: the other half is always there for what
 	// is said now.
 	storeBytesMax = protocol.PushBacklogBytes / 2
+	// passBytesMax is the part of it that what is said now in one log of another node's may fill.
+	passBytesMax = protocol.PushBacklogBytes / 8
 	// needAfter is how long a linked peer that holds what we lack may be silent before it is asked. It is longer than
 	// PassOnAfter with its stagger, so that who serves unasked comes first.
 	needAfter = 4 * protocol.PassOnAfter

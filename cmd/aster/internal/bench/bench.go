@@ -14,6 +14,7 @@ type Bench struct {
 	Dir     string        // homes and files of the measurement; its disk is the one measured
 	For     time.Duration // of each measured case, about
 	Records int           // in the home of start's second case
+	Attacks string        // of hostile only those whose name holds this
 	env     []string      // of the processes, beside ours
 	nice    bool          // they run when nobody else wants the processor
 	// Say is told what begins; nil: nobody watches.

@@ -24,6 +24,7 @@ type hostileBench struct {
 const (
 	hostileRounds = 2
 	warmUp        = 300 * time.Millisecond
+	restFor       = time.Second          // without a new record, before a turn
 	hostilePace   = 5 * time.Millisecond // of messages, the pairs in turn
 	// hostileTimes is how much slower the slowest hundredth of others' messages may be beside an attack.
 	hostileTimes = 2
@@ -32,7 +33,7 @@ const (
 // hostile measures what members and clients that break the rules cost others. The attacker runs at the lowest priority, as if its
 // processor were its own; the control is the same attacker with another target, so that what it takes from the machine is in both.
 func (b *Bench) hostile(ctx context.Context) (rows []Row, err error) {
-	h := &hostileBench{Bench: &Bench{Self: b.Self, Dir: b.Dir, For: b.For, Say: b.Say, env: append(b.env, normalLimits()...)}}
+	h := &hostileBench{Bench: &Bench{Self: b.Self, Dir: b.Dir, For: b.For, Say: b.Say, env: append(b.env, normalLimits()...), Attacks: b.Attacks}}
 	var ends []func() error
 	defer func() {
 		for i := len(ends) - 1; i >= 0; i-- {
@@ -64,6 +65,9 @@ func (b *Bench) hostile(ctx context.Context) (rows []Row, err error) {
 	h.pairs[1] = two.two
 	ends = append(ends, h.pairs[1].close)
 	for _, kind := range attackNames {
+		if !strings.Contains(kind, b.Attacks) {
+			continue
+		}
 		more, err := h.attacked(ctx, kind)
 		rows = append(rows, more...)
 		if err != nil {
@@ -120,7 +124,11 @@ func (h *hostileBench) attacked(ctx context.Context, kind string) ([]Row, error)
 			d  time.Duration
 			to *[2]samples
 		}{{nil, h.For / 5, &calm}, {&h.bare, h.For / 2, &control}, {&h.evil, h.For / 2, &attack}} {
-			if err := h.turn(ctx, kind, turn.at, turn.d, turn.to); err != nil {
+			err := h.settle(ctx)
+			if err == nil {
+				err = h.turn(ctx, kind, turn.at, turn.d, turn.to)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", kind, err)
 			}
 		}
@@ -133,6 +141,23 @@ func (h *hostileBench) attacked(ctx context.Context, kind string) ([]Row, error)
 			Bar: hostileTimes * base, Rule: "2 x control"}.judge())
 	}
 	return rows, nil
+}
+
+// settle waits until the nodes are through with what came before.
+func (h *hostileBench) settle(ctx context.Context) error {
+	for _, n := range h.mesh {
+		had, calm := uint64(0), time.Now()
+		if err := until(ctx, "the nodes do not come to rest", func() (bool, error) {
+			s, err := n.client.Status(ctx)
+			if s.Records != had {
+				had, calm = s.Records, time.Now()
+			}
+			return time.Since(calm) > restFor, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // turn measures the pairs for a while, beside an attacker if there is a target.
@@ -151,9 +176,13 @@ func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time
 		}
 		defer func() { err = errors.Join(err, p.end()) }()
 	}
-	time.Sleep(warmUp)
+	if err := pause(ctx, warmUp); err != nil {
+		return err
+	}
 	for begin, i := time.Now(), 0; time.Since(begin) < d; i++ {
-		time.Sleep(time.Until(begin.Add(time.Duration(i) * hostilePace)))
+		if err := pause(ctx, time.Until(begin.Add(time.Duration(i)*hostilePace))); err != nil {
+			return err
+		}
 		took, err := h.pairs[i%2].once()
 		if err != nil {
 			return err
