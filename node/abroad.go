@@ -45,6 +45,8 @@ type farBoard struct {
 	round int // of conf: seats of an earlier one end
 	names *foreign.Names
 	seats map[protocol.AgentID]*seat // by our agent's folded id
+	rooms map[string]*farRoom        // in which agents of ours are, by what they are called there
+	dirty bool                       // boards.json does not say so yet
 	left  chan struct{}              // closed when it was given up; nil: it is not to be
 }
 
@@ -57,6 +59,7 @@ type joinedBoard struct {
 	All    bool                                  `json:"all,omitempty"`
 	As     protocol.AgentID                      `json:"as,omitempty"`
 	Names  map[protocol.AgentID]protocol.AgentID `json:"names,omitempty"` // as called there → here
+	Rooms  map[string]joinedRoom                 `json:"rooms,omitempty"` // as called there
 }
 
 type boardsFile struct {
@@ -93,7 +96,9 @@ func (n *Node) openAbroad() error {
 }
 
 func (n *Node) newFarBoard(conf joinedBoard) *farBoard {
-	return &farBoard{n: n, conns: map[protocol.AgentID]hub.ConnID{}, conf: conf, names: foreign.NewNames(conf.Name, conf.Names), seats: map[protocol.AgentID]*seat{}}
+	b := &farBoard{n: n, conns: map[protocol.AgentID]hub.ConnID{}, conf: conf, names: foreign.NewNames(conf.Name, conf.Names), seats: map[protocol.AgentID]*seat{}}
+	b.rooms = roomsOf(conf.Rooms, b.names)
+	return b
 }
 
 // run keeps the seats of all boards until ctx ends.
@@ -109,7 +114,7 @@ func (a *abroad) run(ctx context.Context) error {
 		select {
 		case <-a.wake:
 		case <-ctx.Done():
-			a.each(func(b *farBoard) { b.unseat(nil) })
+			a.each(func(b *farBoard) { b.unseat(nil, nil) })
 			return nil
 		}
 	}
@@ -174,14 +179,15 @@ func (a *abroad) seat(ctx context.Context) error {
 
 // keepNames writes boards.json if agents were given names since.
 func (a *abroad) keepNames() {
-	given := 0
+	given, dirty := 0, false
 	a.each(func(b *farBoard) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		given += b.names.Count()
+		dirty = dirty || b.dirty
 	})
 	a.mu.Lock()
-	same := given == a.saved
+	same := given == a.saved && !dirty
 	a.mu.Unlock()
 	if same {
 		return
@@ -199,7 +205,8 @@ func (a *abroad) save() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		conf := b.conf
-		conf.Names = b.names.All()
+		conf.Names, conf.Rooms = b.names.All(), keptRooms(b.rooms)
+		b.dirty = false
 		given += len(conf.Names)
 		f.Boards = append(f.Boards, conf)
 	})
@@ -228,6 +235,11 @@ func (a *abroad) heard(l *loop, o hub.Out) {
 		if o.Tier == protocol.Processed && o.Agent != "" && !o.Delivered && !o.Kept && a.seated(o.Agent) {
 			l.processedAbroad(o)
 		}
+		if (o.Tier == protocol.Persisted || o.Tier == protocol.Refused) && !o.Delivered && !o.Kept {
+			a.spoken(o.Agent)
+		}
+	case hub.FarAsked:
+		l.farAsked(o)
 	}
 }
 
@@ -265,6 +277,11 @@ func (b *farBoard) eachSeat(f func(*seat)) {
 func (b *farBoard) here(there protocol.AgentID) (protocol.AgentID, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.named(there)
+}
+
+// named is here under the lock.
+func (b *farBoard) named(there protocol.AgentID) (protocol.AgentID, bool) {
 	if _, known := b.names.Known(there); !known && b.names.Count() >= farNamesMax {
 		return "", false
 	}
@@ -294,7 +311,8 @@ func (b *farBoard) seatAll(ctx context.Context, here []protocol.AgentID) {
 	}
 	round := b.round
 	b.mu.Unlock()
-	b.unseat(func(s *seat) bool { return want[protocol.FoldAgentID(s.agent)] != "" && s.round == round })
+	goes := func(s *seat) bool { return want[protocol.FoldAgentID(s.agent)] == "" }
+	b.unseat(func(s *seat) bool { return !goes(s) && s.round == round }, goes)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, id := range want {
@@ -304,8 +322,9 @@ func (b *farBoard) seatAll(ctx context.Context, here []protocol.AgentID) {
 	}
 }
 
-// unseat ends seats that are not to stay, waits for their end and withdraws what was warned of them. A nil stay ends all.
-func (b *farBoard) unseat(stay func(*seat) bool) {
+// unseat ends seats that are not to stay, waits for their end and withdraws what was warned of them. A nil stay ends all;
+// those whose agents go for good leave their rooms there.
+func (b *farBoard) unseat(stay, goes func(*seat) bool) {
 	b.mu.Lock()
 	var gone []*seat
 	for key, s := range b.seats {
@@ -316,6 +335,9 @@ func (b *farBoard) unseat(stay func(*seat) bool) {
 	}
 	b.mu.Unlock()
 	for _, s := range gone {
+		if goes != nil && goes(s) {
+			s.leaveRooms()
+		}
 		s.cancel()
 		<-s.done
 		b.n.warnings.clear(s.warning())
@@ -335,6 +357,7 @@ func (b *farBoard) row(ctx context.Context) (api.Board, error) {
 	slices.Sort(there)
 	b.mu.Lock()
 	out := api.Board{URL: b.conf.URL, Name: b.conf.Name, Keyed: b.conf.Key != "", All: b.conf.All, There: there, Seats: []api.Seat{}}
+	out.Rooms = b.roomRows()
 	b.mu.Unlock()
 	b.eachSeat(func(s *seat) { out.Seats = append(out.Seats, s.row()) })
 	slices.SortFunc(out.Seats, func(x, y api.Seat) int { return strings.Compare(string(x.Agent), string(y.Agent)) })

@@ -231,6 +231,7 @@ func (l *loop) said(in hub.Say) hub.Say {
 		}
 	}
 	in.Declared = l.declared(&in.Env)
+	in.Far = l.farOf(&in)
 	l.traced(&in)
 	return in
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -59,6 +60,11 @@ func (n *Node) refuseAbroad(agent protocol.AgentID, ref hub.Ref, why string) {
 }
 
 func (v *visit) sendOne(ctx context.Context, env *protocol.Envelope, ref hub.Ref, here, there protocol.AgentID) bool {
+	return v.bring(ctx, env, ref, here, func() []byte { return foreign.Outgoing(env, there, time.Now(), string(newID())) })
+}
+
+// bring sends a frame for a message, with what is attached to it before it. False: the connection ended.
+func (v *visit) bring(ctx context.Context, env *protocol.Envelope, ref hub.Ref, here protocol.AgentID, frame func() []byte) bool {
 	err := v.s.b.n.fill(env)
 	if err == nil {
 		err = v.carry(ctx, env)
@@ -93,7 +99,7 @@ func (v *visit) sendOne(ctx context.Context, env *protocol.Envelope, ref hub.Ref
 		default:
 		}
 	}
-	return v.conn.Send(foreign.Outgoing(env, there, time.Now(), string(newID())))
+	return v.conn.Send(frame())
 }
 
 // appears makes sure that an agent of a board is one here, in an outside role. Call it in the loop.
@@ -172,19 +178,28 @@ func (l *loop) leftBoard(b *farBoard) {
 		delete(b.conns, here)
 		l.core.Step(l.now, hub.Detach{Conn: conn})
 	}
+	b.eachRoom(l.roomHidden)
 }
 
-// settledAbroad notes what a board says of a message of ours: of one that our agent sent to an agent of that board.
+// settledAbroad notes what a board says of a message of ours: of one that our agent sent to an agent of that board, or said in
+// a room there.
 func (l *loop) settledAbroad(s *seat, e foreign.Settled) {
 	row, ok, err := l.store.Identity(protocol.IdentityOf(s.agent, e.ID))
 	if err != nil || !ok {
 		return // an answer of this client itself, or an invention of the board's
 	}
 	m, ok, err := l.store.Message(row.Log, row.Seq)
-	if err != nil || !ok || !l.core.IsAbroad(m.Envelope.To) {
+	to := cmp.Or(m.Envelope.To, protocol.AgentID(m.Envelope.Room))
+	if err != nil || !ok || !l.core.IsAbroad(to) {
 		return
 	}
-	there, ok := s.b.there(m.Envelope.To)
+	there, ok := s.b.there(to)
+	if room, is := foreign.RoomOf(there); is {
+		if e.Tier != protocol.Persisted && e.Tier != protocol.Refused {
+			return // of those who are in each speaks for itself alone
+		}
+		there = foreign.RoomSpeaks(room)
+	}
 	if !ok || e.By != "" && !strings.EqualFold(string(e.By), string(there)) {
 		return // only the recipient speaks of it
 	}
@@ -193,7 +208,11 @@ func (l *loop) settledAbroad(s *seat, e foreign.Settled) {
 			return
 		}
 	}
-	l.core.Step(l.now, hub.Abroad{Agent: m.Envelope.To, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}, Tier: e.Tier, Reason: e.Reason})
+	in := hub.Abroad{Agent: to, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}, Tier: e.Tier, Reason: e.Reason, Reached: e.Reached}
+	for _, id := range e.Offline {
+		in.Offline = append(in.Offline, string(s.b.calledHere(id)))
+	}
+	l.core.Step(l.now, in)
 }
 
 // keyOwed holds acknowledgements that a board has yet to hear: keyOwed + board, agent and message → the sender there.
@@ -212,16 +231,19 @@ func (l *loop) processedAbroad(o hub.TierReached) {
 	} else if m, ok, err := l.store.Message(o.Ref.Log, o.Ref.Seq); err == nil && ok {
 		env = &m.Envelope
 	}
-	if env == nil || !l.core.IsAbroad(env.From) {
+	if env == nil || !l.core.IsAbroad(env.From) && (env.Room == "" || !l.core.IsAbroad(protocol.AgentID(env.Room))) {
 		return
 	}
-	b := l.n.abroad.of(env.From)
+	b := l.n.abroad.of(cmp.Or(protocol.AgentID(env.Room), env.From))
 	if b == nil {
 		return
 	}
 	s := b.seatOf(o.Agent)
 	there, ok := b.there(env.From)
-	if s == nil || !ok {
+	if sp := b.seatOf(env.From); sp != nil { // in a room our agents hear one another
+		there, ok = sp.row().As, true
+	}
+	if _, room := foreign.RoomOf(there); s == nil || !ok || room {
 		return
 	}
 	if v := s.present(); v != nil {

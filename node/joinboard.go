@@ -150,7 +150,7 @@ func (a *abroad) put(conf joinedBoard) (*farBoard, error) {
 		b.mu.Lock()
 		same, name, left := b.conf.URL == conf.URL, b.conf.Name, b.left != nil
 		if same && name == conf.Name && !left {
-			b.conf, b.round = conf, b.round+1
+			b.conf, b.round, b.dirty = conf, b.round+1, true
 			a.n.warnings.clear(boardWarning(name))
 			b.mu.Unlock()
 			return b, nil
@@ -225,7 +225,7 @@ func (a *abroad) leave(ctx context.Context) {
 		if left == nil {
 			return
 		}
-		b.unseat(nil)
+		b.unseat(nil, func(*seat) bool { return true })
 		if a.n.loop.call(ctx, func() { a.n.loop.forgetBoard(b) }) != nil {
 			return // the node stops: the file still has it
 		}

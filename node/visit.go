@@ -31,6 +31,8 @@ type visit struct {
 	waits atomic.Bool // a second look at all inboxes is due
 	keeps atomic.Bool // the hub keeps attachments
 
+	rooms speaking // what our agent says in rooms there
+
 	work sync.WaitGroup // what runs beside the read loop; waited for when the connection has ended
 
 	// Guarded by mu.
@@ -60,6 +62,7 @@ func (v *visit) message(data []byte, _ bool) {
 			v.keeps.Store(v.session.Keeps())
 			v.s.joined(v, e.As, e.Role)
 			v.owed()
+			v.askForRooms()
 			v.secondLook(0) // what was sent before and not settled is sent again, under the same id
 		case foreign.Rejected:
 			v.rejected = &e
@@ -75,7 +78,10 @@ func (v *visit) message(data []byte, _ bool) {
 			v.say(foreign.Acknowledge(e.Ack, e.From, false, time.Now(), string(newID())))
 		case foreign.Settled:
 			_ = l.post(v.s.b.n.ctx, func() { l.settledAbroad(v.s, e) })
+		case foreign.RoomChange:
+			v.roomChange(e)
 		case foreign.Later:
+			v.rooms.later(e.ID)
 			v.secondLook(protocol.RedeliverEvery)
 		}
 	}
@@ -93,6 +99,10 @@ func (v *visit) greet(main protocol.AgentID) {
 // board, which gives it again.
 func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 	s, n := v.s, v.s.b.n
+	if m.Frame.RoomID != "" {
+		v.takeInRoom(m, files)
+		return
+	}
 	from, ok := s.b.here(m.From)
 	if foreign.Guest(m.From) {
 		v.refuse(m, protocol.Refuse(protocol.CodeNotAllowed, "%q is a guest of another board", "speak from your own board", protocol.CutText(string(m.From), 100)))
@@ -102,11 +112,7 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 		v.refuse(m, protocol.Refuse(protocol.CodeTooMany, "this board has shown more than %d agents", "", farNamesMax))
 		return
 	}
-	f := m.Frame
-	if f.RoomID != "" { // our agent is in no room there; it is told where the word was said
-		f.ChannelID, f.RoomID = "room:"+protocol.CutText(f.RoomID, 200), ""
-	}
-	env, no := f.Envelope(asterism.Sender{ID: from, Source: protocol.SourceAgent}, newID())
+	env, no := m.Frame.Envelope(asterism.Sender{ID: from, Source: protocol.SourceAgent}, newID())
 	env.Blobs = files
 	if no == nil && n.full() != nil {
 		return
@@ -202,9 +208,16 @@ func (v *visit) send(ctx context.Context) {
 			for id := range present {
 				look[id] = true
 			}
+			b.eachRoom(func(r *farRoom) { look[protocol.FoldAgentID(r.here)] = true })
 		}
 		for id := range look {
 			there, ok := b.there(id)
+			if room, is := foreign.RoomOf(there); is {
+				if !v.speak(ctx, id, room) {
+					return
+				}
+				continue
+			}
 			if ok && (present[id] || there == foreign.Person) && !v.sendTo(ctx, id, there) {
 				return
 			}

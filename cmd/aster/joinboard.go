@@ -167,7 +167,26 @@ func (a *app) listBoards(cmd *cobra.Command) error {
 		return nil
 	}
 	table(a.stdout, boardRows(all)...)
+	if rows := roomRows(all); len(rows) > 1 {
+		fmt.Fprintln(a.stdout)
+		table(a.stdout, rows...)
+	}
 	return nil
+}
+
+// roomRows are the rooms at other boards in which agents of this node are.
+func roomRows(boards []api.Board) [][]string {
+	rows := [][]string{{"ROOM", "TOPIC", "OURS IN IT"}}
+	for i := range boards {
+		for _, r := range boards[i].Rooms {
+			in := make([]string, len(r.In))
+			for j, id := range r.In {
+				in[j] = clean(string(id))
+			}
+			rows = append(rows, []string{clean(string(r.ID)), dash(clean(r.Topic)), strings.Join(in, ", ")})
+		}
+	}
+	return rows
 }
 
 func (a *app) leaveBoard(cmd *cobra.Command, which string) error {

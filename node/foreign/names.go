@@ -78,6 +78,8 @@ func (n *Names) Here(there protocol.AgentID) (here protocol.AgentID, fresh bool)
 	name := string(there)
 	if there == Person {
 		name = personName
+	} else if id, ok := RoomOf(there); ok {
+		name = id
 	}
 	clean := strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '/' || r == '\\' || r == '@' || r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

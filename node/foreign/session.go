@@ -67,6 +67,10 @@ type Settled struct {
 	By     protocol.AgentID // as called there; empty: the hub does not say
 	Tier   protocol.Tier
 	Reason string
+
+	// Of a room's word: how many it reached there, and who was absent, as called there.
+	Reached int
+	Offline []protocol.AgentID
 }
 
 // Later says that the hub could not take or deliver a message of ours now.
@@ -152,6 +156,8 @@ func (s *Session) Frame(f *asterism.Frame) []Event {
 		return s.notice(f)
 	case asterism.ArtifactState, asterism.ArtifactPiece:
 		return answer(f)
+	case "RoomCreated", "RoomJoined", "RoomLeft", "RoomClosed", "RoomYield", "RoomFloor", "RoomStall", "RoomArtifacts", "RoomGuard":
+		return s.room(f)
 	}
 	return s.said(f)
 }
@@ -236,9 +242,18 @@ func acked(f *asterism.Frame) []Event {
 		Kind   string
 		From   protocol.AgentID
 		Reason string
+
+		Recipients int
+		Offline    []protocol.AgentID
 	}](f.Value)
-	if v.AckFor == "" || strings.HasPrefix(string(v.From), "room:") {
+	switch {
+	case v.AckFor == "":
 		return nil
+	case strings.HasPrefix(string(v.From), roomBy): // the hub has it for all who are in
+		if v.Kind != asterism.KindDelivered || f.Source != string(protocol.SourceServer) {
+			return nil
+		}
+		return []Event{Settled{ID: v.AckFor, By: v.From, Tier: protocol.Persisted, Reached: max(v.Recipients, 0), Offline: v.Offline[:min(len(v.Offline), participantsMax)]}}
 	}
 	e := Settled{ID: v.AckFor, By: v.From, Reason: protocol.CutText(v.Reason, 200)}
 	switch t := protocol.Tier(v.Kind); t {
@@ -295,8 +310,13 @@ func (s *Session) notice(f *asterism.Frame) []Event {
 		Kind, Code, Text, Hint string
 		MsgID                  protocol.MsgID
 	}](f.Value)
-	if f.Source != string(protocol.SourceServer) || v.Kind != "refused" || v.MsgID == "" {
+	switch {
+	case f.Source != string(protocol.SourceServer):
 		return nil
+	case v.Kind == "parked-dropped" && v.MsgID != "": // what waited in a room was given up
+		return append(s.said(f), Settled{ID: v.MsgID, Tier: protocol.Refused, Reason: v.Kind})
+	case v.Kind != "refused" || v.MsgID == "":
+		return s.said(f)
 	}
 	if s.o.Asked != nil && s.o.Asked(string(v.MsgID)) {
 		no := &protocol.Refusal{Code: protocol.CutText(v.Code, 64), Reason: protocol.CutText(v.Text, 200), Hint: protocol.CutText(v.Hint, 200)}

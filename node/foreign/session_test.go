@@ -38,7 +38,7 @@ func TestEachFrameMeansWhatTheContractSays(t *testing.T) {
 		"an Ack":       {`{"name":"Ack","source":"server","value":{"ackFor":"m","kind":"delivered","from":"bob"}}`, []Event{Settled{ID: "m", By: "bob"}}},
 		"a tier":       {`{"name":"Ack","source":"server","value":{"ackFor":"m","kind":"persisted","from":"bob"}}`, []Event{Settled{ID: "m", By: "bob", Tier: protocol.Persisted}}},
 		"logged there": {`{"name":"Ack","source":"server","value":{"ackFor":"m","kind":"logged"}}`, nil},
-		"a room's Ack": {`{"name":"Ack","source":"server","value":{"ackFor":"m","kind":"delivered","from":"room:rt-1"}}`, nil},
+		"a room's Ack": {`{"name":"Ack","source":"server","value":{"ackFor":"m","kind":"delivered","from":"room:rt-1","recipients":2,"offline":["carol"]}}`, []Event{Settled{ID: "m", By: "room:rt-1", Tier: protocol.Persisted, Reached: 2, Offline: []protocol.AgentID{"carol"}}}},
 		"an adapter":   {`{"name":"AckProcessed","agentId":"bob","value":{"ackFor":"m","tier":"delivered-persist"}}`, []Event{Settled{ID: "m", By: "bob", Tier: protocol.Persisted}}},
 		"a repeat":     {`{"name":"AckProcessed","agentId":"bob","value":{"ackFor":"m","dedupHit":true}}`, []Event{Settled{ID: "m", By: "bob", Tier: protocol.Persisted}}},
 		"the agent":    {`{"name":"AckProcessed","agentId":"bob","value":{"ackFor":"m"}}`, []Event{Settled{ID: "m", By: "bob", Tier: protocol.Processed}}},

@@ -10,29 +10,49 @@ import (
 // that board alone, in an outside role: what is said there widens no right here.
 const ClientBoard = "board"
 
+// ClientRoom binds a room of such a board that agents of this node are in, as one more agent: NAME@BOARD. What is said there
+// waits in its inbox.
+const ClientRoom = "board-room"
+
+func farClient(client string) bool { return client == ClientBoard || client == ClientRoom }
+
 // Abroad says how far a message for an agent of another board got there: that board's word, passed on as such.
 type Abroad struct {
 	Agent  protocol.AgentID
 	Ref    Ref
 	Tier   protocol.Tier // empty: an adapter there has read it
 	Reason string        // of Refused
+
+	// Of a room's word on a message that it took: how many it reached, and who was not there, as called here.
+	Reached int
+	Offline []string
 }
 
 func (Abroad) isInput() {}
+
+// ofBoards takes what boards that are not ours say.
+func (c *Core) ofBoards(now time.Time, input Input) {
+	switch in := input.(type) {
+	case Abroad:
+		c.abroad(now, in)
+	case Heard:
+		c.heardAbroad(now, in)
+	}
+}
 
 // IsAbroad says whether an agent is of another board that this node has joined.
 func (c *Core) IsAbroad(id protocol.AgentID) bool { return ofBoard(c.find(id), c.self) }
 
 func ofBoard(a *agent, self protocol.PeerID) bool {
-	return a != nil && a.client == ClientBoard && a.bind.Home == self
+	return a != nil && farClient(a.client) && a.bind.Home == self
 }
 
 // mixed keeps agents of other boards and our own apart, whatever they are called: neither takes the other's name.
 func (c *Core) mixed(a *agent, client string) *protocol.Refusal {
-	if a == nil || a.bind.Home != c.self || (a.client == ClientBoard) == (client == ClientBoard) {
+	if a == nil || a.bind.Home != c.self || farClient(a.client) == farClient(client) {
 		return nil
 	}
-	if a.client == ClientBoard {
+	if farClient(a.client) {
 		return protocol.Refuse(protocol.CodeIdentityMismatch, "%q is an agent of another board", "choose another id", string(a.bind.Agent))
 	}
 	return protocol.Refuse(protocol.CodeIdentityMismatch, "%q is an agent of this node", "", string(a.bind.Agent))
@@ -43,7 +63,7 @@ func (c *Core) fromAbroad(from *agent, in *Say) *protocol.Refusal {
 	if in.As == "" {
 		return nil
 	}
-	if from == nil && in.BindAs == ClientBoard {
+	if from == nil && farClient(in.BindAs) {
 		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "", string(in.As))
 	}
 	return c.mixed(from, in.BindAs)
@@ -66,6 +86,10 @@ func (c *Core) abroad(now time.Time, in Abroad) {
 		a.box.take(l)
 		c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, in.Ref)
 		c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: in.Ref, Tier: protocol.Handed, Agent: a.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
+		if a.client == ClientRoom {
+			c.out(RoomAcked{Sender: l.From, Room: protocol.RoomID(a.bind.Agent), ID: l.ID, Reached: in.Reached, Offline: in.Offline})
+			break
+		}
 		c.adapterHas(in.Ref, a.bind.Agent)
 	case in.Tier == protocol.Processed:
 		if l != nil {

@@ -234,8 +234,8 @@ func (c *Core) Step(now time.Time, input Input) {
 		c.acked(now, in)
 	case Taken:
 		c.taken(now, in)
-	case Abroad:
-		c.abroad(now, in)
+	case Abroad, Heard:
+		c.ofBoards(now, in)
 	case Applied:
 		c.applied(now, in)
 	case DeliveredElsewhere:

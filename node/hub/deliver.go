@@ -22,7 +22,7 @@ func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envel
 	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
 	l.calm = calm
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
-	if a.client != ClientBoard { // that board says when its agent has it
+	if !farClient(a.client) { // that board says when its agent has it
 		c.receipts.add(protocol.Persisted, a.bind.Agent, "", scope, ref)
 	}
 	delete(c.pending, ref) // it may have been on its way to another home

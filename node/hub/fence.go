@@ -15,6 +15,8 @@ func (c *Core) fence(input Input) bool {
 		c.refuse(in, &in.Env, c.closed)
 	case Acked:
 		c.tellClosed(in.Token)
+	case Heard:
+		c.tellClosed(in.Token)
 	case Attach:
 		c.tellClosed(in.Token)
 	case Declare:

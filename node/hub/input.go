@@ -59,6 +59,8 @@ type Say struct {
 	Declared Declared
 	// BindAs is the client word for a binding that this message makes (first use of the node's own agent).
 	BindAs string
+	// Far is what the shell knows where the message is for a room of another board.
+	Far *Far
 }
 
 // Seen is an earlier message under the same identity.

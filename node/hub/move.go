@@ -101,7 +101,7 @@ func (c *Core) mayMove(a *agent, in Move) *protocol.Refusal {
 	switch {
 	case !c.inside():
 		return refuse(protocol.CodeNotAllowed, "ask the inside", "agents move between nodes of the inside, and this node is outside")
-	case a.client == ClientBoard, a.bind.Client == ClientBoard:
+	case farClient(a.client), farClient(a.bind.Client):
 		return refuse(protocol.CodeNotAllowed, "", "agent %q is of another board, and lives there", name)
 	case a.guest:
 		return refuse(protocol.CodeNotAllowed, "", "agent %q belongs to %s, a member outside", name, home)

@@ -76,6 +76,17 @@ func (c *Core) release(now time.Time, r *room.Room) {
 	c.setParked(r.ID, rest)
 }
 
+// unpark takes a message that its sender said again out of what waits: it is said once.
+func (c *Core) unpark(env *protocol.Envelope) {
+	waiting := c.parked[env.Room]
+	i := slices.IndexFunc(waiting, func(p *Parked) bool { return p.Env.Identity() == env.Identity() })
+	if i < 0 {
+		return
+	}
+	c.keep(map[string][]byte{parkedKey(waiting[i].Env): nil})
+	c.setParked(env.Room, slices.Delete(waiting, i, i+1))
+}
+
 func (c *Core) setParked(id protocol.RoomID, rest []*Parked) {
 	if len(rest) == 0 {
 		delete(c.parked, id)

@@ -221,7 +221,7 @@ func (c *Core) mayRename(a *agent, in Rename) *protocol.Refusal {
 			"%q is the former name of agent %q", string(in.To), string(c.Now(in.To)))
 	}
 	switch {
-	case a.client == ClientBoard:
+	case farClient(a.client):
 		return refuse("", "%q is an agent of another board, which names it", string(a.bind.Agent))
 	case len(a.conns) > 0:
 		return refuse("end its client first", "agent %q is attached", string(a.bind.Agent))

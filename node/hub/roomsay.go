@@ -10,13 +10,20 @@ import (
 	"github.com/aster-mesh/aster/roles/room"
 )
 
-// ofRoom takes what is said in a room, or asked about one.
-func (c *Core) ofRoom(now time.Time, env *protocol.Envelope, in Say, from *agent) {
-	if RoomVerb(env.Intent) {
+// ofRoom takes what is said in a room, or asked about one; false: it is neither.
+func (c *Core) ofRoom(now time.Time, env *protocol.Envelope, in Say, from *agent) bool {
+	far := c.farRoom(env, in.Far)
+	switch {
+	case far != nil:
+		c.sayFar(now, env, in, from, far)
+	case RoomVerb(env.Intent):
 		c.roomAsked(now, env, in, from)
-	} else {
+	case env.Room != "":
 		c.roomSay(now, env, in, from)
+	default:
+		return false
 	}
+	return true
 }
 
 // roomSay takes a room's message where it enters: the one place that decides whether it fits the room's budgets
@@ -72,6 +79,7 @@ func (c *Core) roomSay(now time.Time, env *protocol.Envelope, in Say, from *agen
 	if env.From != "" && env.ReplyTo != "" && r.Notice(env.ReplyTo) {
 		c.guard(env, r.ID, room.NoticeReply, guardWarned, env.ID)
 	}
+	c.unpark(env) // sent again, it fits now
 	ref := c.roomLog(now, env, r, in.Conn)
 	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID})
 	if env.From == "" {

@@ -94,7 +94,7 @@ func wakeWords(a *agent, conns map[ConnID]*conn) string {
 			return "its runner"
 		case "files":
 			return "its inbox file"
-		case ClientBoard:
+		case ClientBoard, ClientRoom:
 			return "its own board"
 		}
 	}

@@ -25,8 +25,7 @@ func (c *Core) say(now time.Time, in Say) {
 	if selection(env.Intent) {
 		env.Room = "" // people answer it at a board, wherever it was asked
 	}
-	if RoomVerb(env.Intent) || env.Room != "" {
-		c.ofRoom(now, &env, in, from)
+	if c.ofRoom(now, &env, in, from) {
 		return
 	}
 	if r := c.direct(&env, in.Parent, from); r != nil {

@@ -20,6 +20,14 @@ type Board struct {
 	All   bool               `json:"all,omitempty"`
 	Seats []Seat             `json:"seats"`
 	There []protocol.AgentID `json:"there"` // its agents that are present now, as they are called here
+	Rooms []FarRoom          `json:"rooms,omitempty"`
+}
+
+// FarRoom is a room of another board in which agents of ours are.
+type FarRoom struct {
+	ID    protocol.AgentID   `json:"id"` // as called here: whom to send to
+	Topic string             `json:"topic,omitempty"`
+	In    []protocol.AgentID `json:"in"` // ours
 }
 
 // SeatState says how one of our agents stands at a board.

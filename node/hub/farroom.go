@@ -1,0 +1,198 @@
+package hub
+
+import (
+	"slices"
+	"time"
+
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles"
+)
+
+// A room of another board is kept by that board's hub: who is in, what fits its budgets and when it is over are that hub's
+// word. Here it is an agent in an outside role, whose inbox is what our agents say there; what is said there comes as that
+// hub gives it to each of our agents that is in.
+
+// Far says what the shell knows of a room of another board and of who speaks to it.
+type Far struct {
+	Room  protocol.AgentID // as called here
+	In    bool             // the sender is in
+	There bool             // the sender's connection to that board holds
+}
+
+// Heard is a copy of what was said in a room of another board, as that board gave it to one agent of ours.
+type Heard struct {
+	Env  protocol.Envelope  // From as called here, Room
+	To   protocol.AgentID   // who was given it
+	Also []protocol.AgentID // others of this node that are in; each is given its own copy by the board
+	Own  bool               // an agent of ours said it: Env is what it said
+	Seen *Seen              // what the journal holds under Env.Identity(), if anything
+	Had  bool               // To was given it before
+
+	Token Token
+}
+
+func (Heard) isInput() {}
+
+// FarAsked is a verb of rooms for another board.
+type FarAsked struct {
+	Agent protocol.AgentID // who asks
+	Room  protocol.AgentID // as called here
+	Verb  protocol.Intent
+	Value []byte // JSON
+}
+
+func (FarAsked) isOut() {}
+
+// farRoom is the room of another board that a message is for: by its room, by its target, or by what a verb names.
+func (c *Core) farRoom(env *protocol.Envelope, far *Far) *agent {
+	if far == nil || selection(env.Intent) {
+		return nil
+	}
+	if a := c.home(far.Room); a != nil && a.client == ClientRoom {
+		return a
+	}
+	return nil
+}
+
+// sayFar takes what an agent of this node says in a room of another board. It waits in the room's inbox for that board.
+func (c *Core) sayFar(now time.Time, env *protocol.Envelope, in Say, from, far *agent) {
+	if env.Room != "" && env.To != "" && len(env.Addressee) == 0 {
+		env.Addressee = []protocol.AgentID{env.To}
+	}
+	env.Room, env.To = protocol.RoomID(far.bind.Agent), ""
+	if RoomVerb(env.Intent) {
+		c.askFar(env, in, far)
+		return
+	}
+	if c.repeated(env, in) {
+		return
+	}
+	no := c.admit(now, env, in, from)
+	if no == nil {
+		no = c.mayFar(env, in.Far, far)
+	}
+	if no == nil {
+		no = c.paced(now, env)
+	}
+	if no != nil {
+		c.refuse(in, env, no)
+		return
+	}
+	c.keep(in.Values)
+	scope := c.scopeTo("")
+	if from != nil {
+		c.author.name(&c.ready, now, scope, from)
+	}
+	env.SpeakerClass, env.AutoHop, env.Rcpt = "agent", 0, []protocol.AgentID{far.bind.Agent}
+	ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(env), env)
+	c.fresh[env.Identity()] = Seen{env.Content(), ref}
+	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID, To: far.bind.Agent})
+	c.out(Copy{Ref: ref, Env: env, Except: in.Conn})
+	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
+	c.deliverHere(now, far, ref, env, scope, time.Time{})
+}
+
+// mayFar says why a message may not be said in a room of another board, as far as that is known here.
+func (c *Core) mayFar(env *protocol.Envelope, know *Far, far *agent) *protocol.Refusal {
+	switch {
+	case env.From == "":
+		return protocol.Refuse(protocol.CodeNotAllowed, "a person of this mesh is not in a room of another board", "let an agent say it that is in")
+	case !know.In:
+		return protocol.Refuse(CodeNotParticipant, "%q is not in the room %s", "have somebody in it bring it in", string(env.From), string(far.bind.Agent))
+	case far.box.full(Size(env)):
+		return c.inboxFull(far)
+	}
+	return roles.May(env.FromRole, env.Intent, c.role(far))
+}
+
+// CodeNotParticipant refuses what somebody says in a room of another board that it is not in; the contract's word for it.
+const CodeNotParticipant = "not-participant"
+
+// askFar passes a verb of rooms on to the room's board. It is asked there and then or not at all: no inbox keeps it.
+func (c *Core) askFar(env *protocol.Envelope, in Say, far *agent) {
+	_, no := readRoom(env)
+	switch {
+	case no != nil:
+	case env.From == "":
+		no = protocol.Refuse(protocol.CodeNotAllowed, "a person of this mesh is not in a room of another board", "let an agent ask that is in")
+	case !in.Far.There:
+		no = protocol.Refuse(protocol.CodeNotAllowed, "%q has no connection to the board of the room %s now", "try again when it has: aster join-board --list", string(env.From), string(far.bind.Agent))
+	case !in.Far.In && env.Intent != "RoomJoin":
+		no = protocol.Refuse(CodeNotParticipant, "%q is not in the room %s", "", string(env.From), string(far.bind.Agent))
+	}
+	if no != nil {
+		c.refuse(in, env, no)
+		return
+	}
+	c.keep(in.Values)
+	c.tell(Told{Token: in.Token, ID: env.ID, To: far.bind.Agent})
+	c.out(FarAsked{Agent: env.From, Room: far.bind.Agent, Verb: env.Intent, Value: env.Value})
+}
+
+// heardAbroad gives an agent of ours what its board gave it of a room. However many of ours are in, it is one record.
+func (c *Core) heardAbroad(now time.Time, in Heard) {
+	env, no := &in.Env, (*protocol.Refusal)(nil)
+	env.To = ""
+	to, speaker := c.find(in.To), c.home(env.From)
+	old, again := c.repeat(env, in.Seen)
+	switch {
+	case to == nil:
+		no = protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "", string(in.To))
+	case in.Own && !again:
+		no = protocol.Refuse(protocol.CodeUnknownID, "nobody here said that", "")
+	case again && !in.Own && old.Content != env.Content():
+		no = protocol.Refuse(protocol.CodeMsgIDReused, "the message id %q stands for another message already", "use a new id for new content", string(env.ID))
+	case !again:
+		no = c.mayHear(env, speaker, to)
+	}
+	if no == nil && to.box != nil && !in.Had && to.box.full(Size(env)) {
+		no = c.inboxFull(to)
+	}
+	if no != nil {
+		c.tell(Told{Token: in.Token, ID: env.ID, Refusal: no})
+		return
+	}
+	ref := old.Ref
+	if !again {
+		ref = c.logHeard(now, env, speaker, to, in.Also)
+	}
+	c.tell(Told{Token: in.Token, ID: env.ID, Ref: ref, Repeat: again})
+	twice := in.Had || c.home(in.To) == nil || slices.ContainsFunc(to.box.byID[env.ID], func(l *letter) bool { return l.Ref == ref })
+	if !twice {
+		c.deliverHere(now, to, ref, env, c.receiptScope(ref), time.Time{})
+	}
+}
+
+// mayHear stamps what was said and says why it is not given to an agent here, or nil.
+func (c *Core) mayHear(env *protocol.Envelope, speaker, to *agent) *protocol.Refusal {
+	if !ofBoard(speaker, c.self) {
+		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q", "", string(env.From))
+	}
+	env.Source, env.From, env.FromName, env.FromRole = protocol.SourceAgent, speaker.bind.Agent, speaker.bind.Name, c.role(speaker)
+	if no := env.Check(); no != nil {
+		return no
+	}
+	if info := protocol.Lookup(env.Intent); info.HubOnly || info.Keeping != protocol.Kept {
+		return protocol.Refuse(protocol.CodeReservedName, "%s is said to nobody", "choose another name", string(env.Intent))
+	}
+	if no := protocol.CheckAcceptance(env.Intent, env.Value); no != nil {
+		return no
+	}
+	return roles.May(env.FromRole, env.Intent, c.role(to))
+}
+
+func (c *Core) logHeard(now time.Time, env *protocol.Envelope, speaker, to *agent, also []protocol.AgentID) Ref {
+	env.Rcpt = []protocol.AgentID{to.bind.Agent}
+	for _, id := range also {
+		if a := c.home(id); a != nil && a != to {
+			env.Rcpt = append(env.Rcpt, a.bind.Agent)
+		}
+	}
+	scope := c.scopeTo("")
+	c.author.name(&c.ready, now, scope, speaker)
+	ref := c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(env), env)
+	c.fresh[env.Identity()] = Seen{env.Content(), ref}
+	c.out(Copy{Ref: ref, Env: env})
+	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
+	return ref
+}
