@@ -103,8 +103,8 @@ func (l *loop) turnAway(s *socket, k keys.Key, no *protocol.Refusal) {
 }
 
 // turnAwayInTime tells a refusal at once, or to who comes again and again with the same after a while in which it is not
-// heard. Then it closes judged.
-func (l *loop) turnAwayInTime(s *socket, agent protocol.AgentID, judged chan struct{}, tell func()) {
+// heard. Then the hearing is over.
+func (l *loop) turnAwayInTime(s *socket, agent protocol.AgentID, h *hearing, tell func()) {
 	who := "hello " + string(protocol.FoldAgentID(agent))
 	if s.keyed {
 		who += " " + s.key.String()
@@ -112,15 +112,18 @@ func (l *loop) turnAwayInTime(s *socket, agent protocol.AgentID, judged chan str
 	wait := l.n.knocks.refused(who, l.now)
 	if wait == 0 {
 		tell()
-		close(judged)
+		close(h.over)
 		return
 	}
 	s.gone = true
 	delete(l.sockets, s.id)
+	h.adjourn(l.n.ctx)
 	l.n.later(wait, func() {
 		_ = l.post(l.n.ctx, func() {
-			tell()
-			close(judged)
+			if h.hold() {
+				tell()
+				close(h.over)
+			}
 		})
 	})
 }
@@ -220,11 +223,14 @@ func (s *socket) judge(f *asterism.Frame) {
 	s.greets.Store(true)
 	as := s.n.hidden()
 	past, met := s.pastFor(f)
-	judged := make(chan struct{})
+	h := &hearing{over: make(chan struct{})}
 	l := s.n.loop
 	err := l.post(s.n.ctx, func() {
+		if !h.hold() {
+			return
+		}
 		if s.gone {
-			close(judged) // its key ended while the HELLO was on its way
+			close(h.over) // its key ended while the HELLO was on its way
 			return
 		}
 		if s.n.hidden() != as { // somebody deleted meanwhile
@@ -233,19 +239,16 @@ func (s *socket) judge(f *asterism.Frame) {
 		role, key, no := l.identity(s, f)
 		if no != nil {
 			l.core.Step(l.now, hub.Detach{Conn: s.id})
-			l.turnAwayInTime(s, f.AgentID, judged, func() { l.turnAway(s, key, no) })
+			l.turnAwayInTime(s, f.AgentID, h, func() { l.turnAway(s, key, no) })
 			return
 		}
 		s.outside, s.met = l.inside() && !role.Inside(), met
-		l.attach(s, f, role, past, judged)
+		l.attach(s, f, role, past, h)
 	})
 	if err != nil {
 		return
 	}
-	select {
-	case <-judged:
-	case <-s.n.done:
-	}
+	h.wait(l)
 }
 
 // pastFor is what the agent of a HELLO is shown of the past and, of an outside one, whom it met.
@@ -270,9 +273,9 @@ func (s *socket) tooSilent() {
 }
 
 // attach gives a HELLO that holds to the hub, and writes down the use of its key in the same commit.
-func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past asterism.History, judged chan struct{}) {
+func (l *loop) attach(s *socket, f *asterism.Frame, role protocol.Role, past asterism.History, h *hearing) {
 	token := l.expect(func(t hub.Told) {
-		defer close(judged)
+		defer close(h.over)
 		if t.Refusal != nil {
 			l.turnAway(s, keys.Key{}, t.Refusal)
 			return

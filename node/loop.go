@@ -33,6 +33,8 @@ type loop struct {
 	n    *Node
 	log  *slog.Logger
 	jobs chan func() // capacity jobsMax: full means that senders wait; never closed
+	// ended is closed when no more jobs are taken.
+	ended chan struct{}
 
 	// Owned by run.
 	now   time.Time

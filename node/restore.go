@@ -81,7 +81,7 @@ func (n *Node) openLoop() error {
 	}
 	n.mesh.SetStart(n.startID)
 	l := &loop{
-		n: n, log: n.log.With("part", "loop"), jobs: make(chan func(), jobsMax), now: time.Now(), store: n.store, board: st,
+		n: n, log: n.log.With("part", "loop"), jobs: make(chan func(), jobsMax), ended: make(chan struct{}), now: time.Now(), store: n.store, board: st,
 		chain: map[protocol.LogID]protocol.Hash{}, from: map[protocol.LogID]protocol.PeerID{}, fresh: map[protocol.LogID][]protocol.Record{},
 		keyState: newKeyState(), tokens: map[hub.Token]func(hub.Told){}, tierWait: map[hub.Ref][]tierWaiter{}, sockets: map[hub.ConnID]*socket{},
 		enc: asterism.NewEncoder(func() string { return "evt_" + string(newID()) }), peers: map[protocol.PeerID]*peerState{},

@@ -261,6 +261,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	loopDone := make(chan error, 1)
 	go func() {
 		err := n.loop.run(loopCtx)
+		close(n.loop.ended)
 		n.stop(err)
 		loopDone <- err
 	}()
