@@ -24,6 +24,7 @@ type disk struct {
 	syncFail int // step from which the next sync fails, once; 0: never
 	syncs    int
 	undo     []undo
+	watch    func(steps int) // before each
 }
 
 type undo struct {
@@ -44,6 +45,9 @@ func newDisk(t testing.TB, d *disk) (name string) {
 // step counts one change. False: the power is gone.
 func (d *disk) step(path string, off int64, p []byte) bool {
 	d.steps++
+	if d.watch != nil {
+		d.watch(d.steps)
+	}
 	if !d.crashed && d.steps == d.failAt {
 		d.crashed = true
 		from := map[int]int{0: 0, 1: len(d.undo) / 2, 2: len(d.undo)}[d.keep]

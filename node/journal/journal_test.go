@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if args := os.Getenv(childLeaves); args != "" {
 		leaveUntilKilled(args)
 	}
+	if args := os.Getenv(childRebases); args != "" {
+		rebaseUntilKilled(args)
+	}
 	goleak.VerifyTestMain(m)
 }
 
