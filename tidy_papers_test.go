@@ -141,6 +141,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/foreign/session.go:Session.Frame":       "FuzzSession",
 	"node/gossip/transport.go:readPacket":         "FuzzPacket",
 	"node/journal/frame.go:readBatch":             "FuzzReadBatch",
+	"node/journal/beside.go:readBases":            "FuzzReadBases",
 	"node/journal/search.go:Journal.Search":       "FuzzSearchWords",
 	"node/journal/words.go:eachText":              "FuzzTextsOfAValue",
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",

@@ -1,10 +1,14 @@
 package journal
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -142,4 +146,32 @@ func TestRecordsLeaveAndTheirLogGoesOn(t *testing.T) {
 	if _, err := os.Stat(baseFile(dir)); err != nil {
 		t.Error(err)
 	}
+}
+
+func FuzzReadBases(f *testing.F) {
+	a, b := newAuthor(1, 1), newAuthor(2, 2)
+	bases := []Base{{a.log, 3, protocol.Hash{1}}, {b.log, 700, protocol.Hash{2}}}
+	if a.log.String() > b.log.String() {
+		bases[0], bases[1] = bases[1], bases[0]
+	}
+	k := keptBases{cut{number: 4, position: 9, bytes: 5, snapshot: sha256.Sum256([]byte("board")), bases: basesSum(bases)}, bases, []byte("board")}
+	whole := appendBases(nil, &k)
+	if got, ok := readBases(whole); !ok || !reflect.DeepEqual(got, k) {
+		f.Fatalf("it reads otherwise than it was written: %v %+v", ok, got)
+	}
+	f.Add(whole[len(baseTag)+sha256.Size:])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if _, ok := readBases(body); ok && !bytes.HasPrefix(body, []byte(baseTag)) {
+			t.Error("no bases are read")
+		}
+		sum := sha256.Sum256(body) // as a disk that returns what somebody else wrote
+		got, ok := readBases(append(append([]byte(baseTag), sum[:]...), body...))
+		if !ok {
+			return
+		}
+		if again, ok := readBases(appendBases(nil, &got)); !ok || !slices.Equal(again.bases, got.bases) || !bytes.Equal(again.snapshot, got.snapshot) {
+			t.Error("written again it reads otherwise")
+		}
+	})
 }

@@ -107,10 +107,22 @@ func readBaseFile(dir string) (keptBases, bool) {
 	return readBases(raw)
 }
 
-// besideNow is beside, when a store that has bases is opened.
+// besideNow makes database and file alike when a store is opened. A database that knows of an older Leave has lost its last
+// changes: a write-ahead log that was cut is like one that was not written to its end.
 func (j *Journal) besideNow() error {
 	j.leaveMu.Lock()
 	defer j.leaveMu.Unlock()
+	kept, ok := readBaseFile(j.dir)
+	if ok && kept.cut.number > j.cut.number {
+		err := j.stage(kept.cut.number, kept.snapshot)
+		if err == nil {
+			err = j.inForce(kept.bases, kept.cut, true)
+		}
+		if err != nil && !errors.Is(err, ErrBase) && !errors.Is(err, ErrUndelivered) {
+			return err
+		}
+		j.log.Warn("the database did not know of the last records that left", "err", err)
+	}
 	if j.cut.number == 0 {
 		return nil
 	}
@@ -177,7 +189,6 @@ func (j *Journal) takeBases(old *conn) error {
 	if err := j.stage(best.cut.number, best.snapshot); err != nil {
 		return fmt.Errorf("take over the snapshot: %w", err)
 	}
-	best.cut.stage = sweepNone
 	if err := j.inForce(best.bases, best.cut, true); err != nil {
 		return fmt.Errorf("take over the bases: %w", err)
 	}

@@ -21,13 +21,15 @@ type image struct {
 	log   protocol.LogID
 	all   []Entry
 	blob  string
+	base  Base // the zero one: it begins at its first record
 }
 
-// images are a store that was closed, and one whose process was killed with commits that the database did not have yet.
+// images are a store that was closed, one whose process was killed with commits that the database did not have yet, one of which
+// records have left, and one that was killed while their rows went.
 func images(t *testing.T) []image {
 	t.Helper()
 	var out []image
-	for _, name := range []string{"closed", "killed"} {
+	for _, name := range []string{"closed", "killed", "left", "leaving"} {
 		dir := tempDir(t)
 		j, err := Open(dir, Options{})
 		if err != nil {
@@ -50,7 +52,10 @@ func images(t *testing.T) []image {
 				}
 			}
 		}
-		if name == "closed" {
+		if name == "left" || name == "leaving" {
+			im.base = im.leave(t, j)
+		}
+		if name == "closed" || name == "left" {
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -70,6 +75,26 @@ func images(t *testing.T) []image {
 	}
 	return out
 }
+
+// leave has half of the records leave, and removes some of their rows or all.
+func (im *image) leave(t *testing.T, j *Journal) Base {
+	t.Helper()
+	base := baseAt(t, j, im.log, 60)
+	if err := j.Leave([]Base{base}, []byte(imageBoard)); err != nil {
+		t.Fatal(err)
+	}
+	if im.name == "left" {
+		sweepAll(t, j)
+	}
+	for range 6 {
+		if _, err := j.Sweep(8); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+var imageBoard = strings.Repeat("what they came to ", 700)
 
 func (im *image) write(t *testing.T) string {
 	t.Helper()
@@ -179,7 +204,11 @@ func (im *image) mended(t *testing.T, dir string, seed int, name, how string, fa
 	}
 	j, reasons := openMended(t, dir)
 	defer j.Close()
-	for _, e := range im.all {
+	base, _ := j.Base(im.log)
+	if board, _, err := j.Snapshot(); base != im.base || err != nil || base.Seq > 0 && string(board) != imageBoard {
+		t.Errorf("it begins behind %d, snapshot of %d bytes, %v", base.Seq, len(board), err)
+	}
+	for _, e := range im.all[base.Seq:] {
 		st, ok, err := j.At(im.log, e.Record.Seq)
 		if err != nil {
 			t.Errorf("record %d: %v", e.Record.Seq, err)
@@ -218,11 +247,11 @@ func (im *image) mended(t *testing.T, dir string, seed int, name, how string, fa
 			t.Error(err)
 		}
 	}
-	checkHolds(t, j, im.all)
+	checkHolds(t, j, im.all[base.Seq:])
 	if err := j.Close(); err != nil {
 		t.Error(err)
 	}
-	if l, is := LossIn(dir); is && missing < len(im.all) {
+	if l, is := LossIn(dir); is && missing < len(im.all)-int(base.Seq) {
 		t.Errorf("%d of %d records were missing, and said: %s", missing, len(im.all), l)
 	}
 	if err := AcceptLoss(dir); err != nil {

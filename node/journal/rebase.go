@@ -112,7 +112,7 @@ func (j *Journal) inForce(bases []Base, next cut, jump bool) error {
 	if err := j.failure(); err != nil {
 		return err
 	}
-	next.position = j.next - 1
+	next.position, next.stage = j.next-1, sweepNone
 	r := &rebasing{j: j, jump: jump, row: j.nextRow}
 	err := j.changing(func(c *conn) error {
 		r.c, r.logs = c, map[protocol.LogID]*logState{}
