@@ -221,8 +221,8 @@ func finish(t testing.TB, j *Journal, said *truncated) {
 // is there or the new one, all that lies above the bases is, and the sweep goes on.
 func TestPowerLossWhileRecordsLeave(t *testing.T) {
 	t.Parallel()
-	points := 200
-	if testing.Short() {
+	points := thorough(200, 100)
+	if testing.Short() && points < 200 {
 		points = 24
 	}
 	began := filepath.Join(t.TempDir(), "began")
@@ -319,7 +319,7 @@ func TestKilledWhileRecordsLeave(t *testing.T) {
 	var said *truncated
 	t.Parallel()
 	kills := thorough(200, 20)
-	if testing.Short() {
+	if testing.Short() && kills < 200 {
 		kills = 5
 	}
 	for seed := range uint64(kills) {
