@@ -147,6 +147,7 @@ var decoders = map[string]string{ // decoder → its fuzz test
 	"node/link/conn.go:Conn.Serve":                "FuzzServe",
 	"node/mesh/hello.go:decodeHello":              "FuzzHello",
 	"board/checkpoint.go:decodeImage":             "FuzzDecodeImage",
+	"board/snapshot.go:DecodeSnapshot":            "FuzzDecodeSnapshot",
 	"spec/check/frame.go:readMessage":             "FuzzReadMessage",
 	"spec/check/msgpack.go:unpacked":              "FuzzUnpacked",
 	"protocol/depth.go:Depth":                     "FuzzDepth",

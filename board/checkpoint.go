@@ -29,14 +29,27 @@ type checkpoint struct {
 
 // Encode returns all of the State, in one order. Decode gives an equal State, which goes on after Mark of each log.
 func (s *State) Encode() []byte {
+	body := s.checkpoint(false)
+	sum := sha256.Sum256(body)
+	return slices.Concat([]byte(checkpointTag+hex.EncodeToString(sum[:])+"\n"), body)
+}
+
+// checkpoint is the body of Encode. At a base it is the same in whatever order records came: what would be decided otherwise
+// by records of before it is settled.
+func (s *State) checkpoint(base bool) []byte {
 	img := s.image()
 	img.Roster = s.roster.Encode()
 	img.Claims, _ = s.claimImages()
 	img.Decided = s.decidedImages()
+	for i := range img.Decided {
+		if base {
+			img.Decided[i].Passed = 0
+		}
+	}
 	items := map[*task][]pos{}
 	for _, ls := range s.logs {
 		if ls.mark > 0 || len(ls.waiting) > 0 {
-			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waiting, slices.Sorted(maps.Keys(ls.bound)), ls.ranges})
+			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, waitingInOrder(ls.waiting), slices.Sorted(maps.Keys(ls.bound)), ls.ranges})
 		}
 		for _, item := range ls.delegates {
 			items[item.task] = append(items[item.task], item.at)
@@ -49,9 +62,7 @@ func (s *State) Encode() []byte {
 		img.Tasks = append(img.Tasks, ti)
 	}
 	img.sort()
-	body := protocol.EncodeBody(checkpoint{s.roster.Mesh(), s.stale, img})
-	sum := sha256.Sum256(body)
-	return slices.Concat([]byte(checkpointTag+hex.EncodeToString(sum[:])+"\n"), body)
+	return protocol.EncodeBody(checkpoint{s.roster.Mesh(), s.stale, img})
 }
 
 // Decode reads what Encode wrote. Anything else, one changed byte included, is ErrBadCheckpoint.
@@ -116,6 +127,9 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		s.forks[img.Forks[i].Log.Peer] = &img.Forks[i]
 	}
 	s.restoreCut(img)
+	if err := s.restoreBases(img.Bases); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
+	}
 	if err := s.restoreChannels(img.Channels); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}

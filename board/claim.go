@@ -62,12 +62,23 @@ func (s *State) decision(at pos, t protocol.Term) bool {
 // redecided says whether another answer would be given now.
 func (s *State) redecided() bool {
 	for key, d := range s.decided {
-		bound := s.roster.DecisionBound(key.term, key.log)
-		if d.taken > bound || d.passed > 0 && d.passed <= bound {
+		bound, settled := s.roster.DecisionBound(key.term, key.log), s.roster.SettledOf(key.log).Seq
+		if d.taken > max(bound, settled) || d.passed > settled && d.passed <= bound {
 			return true
 		}
 	}
 	return false
+}
+
+// taken is up to where decisions count, by term and log.
+func (s *State) taken() map[decidedKey]uint64 {
+	out := map[decidedKey]uint64{}
+	for key, d := range s.decided {
+		if d.taken > 0 {
+			out[key] = d.taken
+		}
+	}
+	return out
 }
 
 // DecidedIn lists the logs in which a term's main has decided something that was taken.

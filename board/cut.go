@@ -12,7 +12,7 @@ import (
 
 // FoldVersion is that of Canonical: nodes whose programs fold differently do not compare digests. Whoever changes what
 // Canonical returns for the same records makes it one more.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // Cut is where members were asked last to compare their folds.
 type Cut struct {
@@ -48,6 +48,8 @@ func (s *State) cutStep(at pos, rec *protocol.Record) {
 		return
 	}
 	switch body.Step {
+	case protocol.CutBase, protocol.CutBaseAnswer, protocol.CutHold:
+		s.baseStep(at, rec.Wall, body)
 	case protocol.CutPropose:
 		if len(body.Marks) == 0 || len(body.Marks) > protocol.CutMarksMax || s.cut != nil && !s.cut.At.before(at) {
 			return
@@ -94,15 +96,15 @@ func (s *State) Cut() (Cut, []CutAnswer, bool) {
 	if s.cut == nil {
 		return Cut{}, nil, false
 	}
-	answers := slices.DeleteFunc(s.answersByPeer(), func(a CutAnswer) bool {
+	answers := slices.DeleteFunc(byPeer(s.cutAnswers), func(a CutAnswer) bool {
 		return a.Log.LogID != s.cut.At.log || a.Seq != s.cut.At.seq
 	})
 	return *s.cut, answers, true
 }
 
-func (s *State) answersByPeer() []CutAnswer {
-	out := make([]CutAnswer, 0, len(s.cutAnswers))
-	for _, a := range s.cutAnswers {
+func byPeer(answers map[protocol.PeerID]CutAnswer) []CutAnswer {
+	out := make([]CutAnswer, 0, len(answers))
+	for _, a := range answers {
 		out = append(out, a)
 	}
 	slices.SortFunc(out, func(a, b CutAnswer) int { return strings.Compare(string(a.By()), string(b.By())) })

@@ -37,6 +37,7 @@ type image struct {
 	Channels     []*Channel                 `json:"channels,omitempty"`
 	Cut          *Cut                       `json:"cut,omitempty"`
 	CutAnswers   []CutAnswer                `json:"cutAnswers,omitempty"`
+	Bases        *basesImage                `json:"bases,omitempty"`
 	Claims       []claimImage               `json:"claims,omitempty"`  // in a checkpoint those that are over as well
 	Decided      []decidedImage             `json:"decided,omitempty"` // in a checkpoint only
 }
@@ -163,7 +164,8 @@ func (s *State) image() image {
 	img.Document = s.document
 	img.Fences, img.Forks = s.Fences(), s.Forks()
 	img.Channels = s.channels.list()
-	img.Cut, img.CutAnswers = s.cut, s.answersByPeer()
+	img.Bases = s.bases.image()
+	img.Cut, img.CutAnswers = s.cut, byPeer(s.cutAnswers)
 	return img
 }
 

@@ -1,7 +1,9 @@
 package board
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -73,6 +75,16 @@ func (s *State) receiptRange(ls *logState, from, to uint64, tier protocol.Tier, 
 			item.task.receipt(tier, w)
 		}
 	}
+}
+
+// waitingInOrder is what waits in one order, whichever came first.
+func waitingInOrder(in []waitingReceipt) []waitingReceipt {
+	out := slices.Clone(in)
+	slices.SortFunc(out, func(a, b waitingReceipt) int {
+		return cmp.Or(a.At.compare(b.At), strings.Compare(string(a.Agent), string(b.Agent)), strings.Compare(string(a.Tier), string(b.Tier)),
+			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	return out
 }
 
 // prune drops receipts whose messages have all arrived.

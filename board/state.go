@@ -51,8 +51,10 @@ type State struct {
 	forks        map[protocol.PeerID]*Fork     // the newest of each node
 	cut          *Cut                          // the newest; nil: none yet
 	cutAnswers   map[protocol.PeerID]CutAnswer // the newest of each node
-	recent       delegateHeap                  // the newest Delegates, kept at most
-	kept         int                           // KeptTasks; less in tests
+	bases        bases
+	from         *Snapshot    // where Restart begins; nil: before the first record
+	recent       delegateHeap // the newest Delegates, kept at most
+	kept         int          // KeptTasks; less in tests
 }
 
 // logState is what the fold remembers of a log.
@@ -93,12 +95,19 @@ func newState(roster *member.Roster, kept int) *State {
 		fences:       map[protocol.PeerID]*Fence{},
 		forks:        map[protocol.PeerID]*Fork{},
 		cutAnswers:   map[protocol.PeerID]CutAnswer{},
+		bases:        newBases(),
 		kept:         kept,
 	}
 }
 
-// Restart is an empty State that knows all the cuts of s, for applying the journal again. s is not to be used after it.
-func (s *State) Restart() *State { return newState(s.roster, s.kept) }
+// Restart is a State that knows all the cuts of s and holds nothing, or what its base does, for applying the journal again. s
+// is not to be used after it.
+func (s *State) Restart() *State {
+	if s.from == nil {
+		return newState(s.roster, s.kept)
+	}
+	return s.from.fold(s.roster, s.kept)
+}
 
 // Stale says that records were taken which count no longer, or passed over which now do: see State.
 func (s *State) Stale() bool { return s.stale }

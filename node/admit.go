@@ -214,7 +214,7 @@ func (n *Node) Invite(ctx context.Context, req api.InviteRequest) (api.InviteRes
 	}
 	var token string
 	var refusal error
-	expires := time.Now().Add(ttl)
+	expires := n.time().Add(ttl)
 	done := make(chan struct{})
 	err := n.loop.post(ctx, func() {
 		if !n.loop.roster().Issuer(n.home.peer) {

@@ -82,6 +82,9 @@ type StoreConfig struct {
 type RetentionConfig struct {
 	// Age is how long attachments and large values stay after they are over; 0: until the store is nearly full. `age = "30d"`.
 	Age time.Duration `toml:"-"`
+	// Records is how old records are before they may leave, once the members have agreed on what they come to; 0: never, and
+	// nobody is asked. `records = "90d"`.
+	Records time.Duration `toml:"-"`
 }
 
 // BoardsConfig is [boards].

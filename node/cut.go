@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/board"
-	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
@@ -45,6 +44,7 @@ func (n *Node) comparing(ctx context.Context) error {
 	t := time.NewTicker(look)
 	defer t.Stop()
 	var c comparer
+	var b baser
 	for {
 		select {
 		case <-t.C:
@@ -52,7 +52,7 @@ func (n *Node) comparing(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		err := n.compare(ctx, &c)
+		err := errors.Join(n.compare(ctx, &c), n.agree(ctx, &b))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -86,7 +86,7 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	if c.log == open.Log() && c.seq == open.Seq() && time.Since(c.at) < cutAgain {
 		return nil
 	}
-	body, err := n.proposal(open)
+	body, err := n.cutBody(open.Log(), open.Seq())
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,11 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	var live liveBoard
 	var bad error
 	held := false
+	var from *board.Snapshot
 	if err := n.loop.call(ctx, func() {
 		marks, held, bad = turn.CutMarks(n.loop.rep, n.loop.roster(), &body)
+		from = n.loop.board.From()
+		held = held && turn.Above(marks, from)
 		if held {
 			live = n.loop.liveBoard()
 		}
@@ -104,14 +107,18 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	}
 	c.log, c.seq, c.at = open.Log(), open.Seq(), time.Now()
 	rest := func() error { return pause(ctx, cutRest) }
-	st, err := turn.FoldAt(n.store, board.New(member.MeshID(n.home.mesh.Mesh)), marks, rest)
+	st := board.New(member.MeshID(n.home.mesh.Mesh))
+	if from != nil {
+		st = from.State()
+	}
+	st, err = turn.FoldAt(n.store, st, marks, rest)
 	if err != nil {
 		return err
 	}
 	answer := protocol.CutBody{Step: protocol.CutAnswer, Log: open.Log().String(), Seq: open.Seq(), Fold: board.FoldVersion, Digest: st.Digest(), Parts: st.Parts()}
 	if err := n.loop.call(ctx, func() {
 		if still := n.loop.openCut(); still != nil && still.Log() == open.Log() && still.Seq() == open.Seq() {
-			n.loop.core.Step(n.loop.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(answer)})
+			n.loop.authorCut(answer)
 		}
 	}); err != nil {
 		return err
@@ -119,19 +126,11 @@ func (n *Node) compare(ctx context.Context, c *comparer) error {
 	if st, err = turn.FoldAt(n.store, st, live.marks, rest); err != nil || st.Digest() == live.digest {
 		return err
 	}
-	return n.loop.call(ctx, n.loop.wrongBoard)
-}
-
-// proposal reads what a cut names.
-func (n *Node) proposal(c *board.Cut) (body protocol.CutBody, err error) {
-	st, found, err := n.store.At(c.Log(), c.Seq())
-	if err == nil && (!found || st.Damaged) {
-		err = fmt.Errorf("%w: the proposal", turn.ErrCutDamaged)
-	}
-	if err != nil {
-		return body, err
-	}
-	return protocol.DecodeBody[protocol.CutBody](&st.Record)
+	return n.loop.call(ctx, func() {
+		if n.loop.board.From() == from { // else it stands on another base by now
+			n.loop.wrongBoard()
+		}
+	})
 }
 
 // liveBoard is the board that this node shows at one moment, and how far it has taken each log.
@@ -200,7 +199,7 @@ func (l *loop) proposeCut() bool {
 		l.log.Info("boards are not compared: there are too many logs", "most", protocol.CutMarksMax)
 		return false
 	}
-	l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(body)})
+	l.authorCut(body)
 	return true
 }
 

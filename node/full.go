@@ -32,7 +32,11 @@ func (g *diskGauge) left(dir string) (bytes int64, known bool) {
 // waited is refused by name, and who is attached is attached again. Reads and links go on.
 func (l *loop) takeBack() error {
 	l.warn("full", "no room for new messages; nothing is lost. Free space, it goes on by itself")
-	refusal := protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here. Nothing is lost", "Free space and send it again")
+	return l.again(protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here. Nothing is lost", "Free space and send it again"))
+}
+
+// again makes hub and replica anew from the store, within a turn of which the store has nothing.
+func (l *loop) again(refusal *protocol.Refusal) error {
 	heads, err := l.store.Heads()
 	if err != nil {
 		return fmt.Errorf("read heads: %w", err)

@@ -148,7 +148,7 @@ func (n *Node) join(invite *member.Invite) (*api.Joined, error) {
 	if err != nil {
 		return nil, protocol.Refuse(protocol.CodeCertBad, "the certificate cannot be read", "aster invite makes a new invite")
 	}
-	cert, r := member.Verify(invite.Mesh, chain, time.Now(), nil)
+	cert, r := member.Verify(invite.Mesh, chain, n.time(), nil)
 	if r != nil {
 		return nil, r
 	}
@@ -163,7 +163,7 @@ func (n *Node) join(invite *member.Invite) (*api.Joined, error) {
 		if err != nil {
 			continue
 		}
-		if cert, r := member.Verify(invite.Mesh, c, time.Now(), nil); r == nil {
+		if cert, r := member.Verify(invite.Mesh, c, n.time(), nil); r == nil {
 			m.Seeds = append(m.Seeds, seedMember{Peer: cert.Peer, Chain: in.Chain, Addrs: in.Addrs})
 			if cert.Peer == invite.Inviter {
 				joined.Through = cert.Name

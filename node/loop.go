@@ -81,6 +81,8 @@ type loop struct {
 	officeState
 	mending
 	tracing      tracing
+	toldBases    map[protocol.PeerID]meshwire.Base // of linked peers that do not hold what this node lacks
+	beginning    *board.Snapshot                   // to begin at after this turn
 	membersDirty bool
 	owed         bool      // something was stepped after this turn's commit
 	lookAt       time.Time // when certificates are looked at again
@@ -228,6 +230,9 @@ func (l *loop) run(ctx context.Context) error {
 		l.lookAtCertificates()
 		l.lookForDamage()
 		if err := l.finish(); err != nil {
+			return err
+		}
+		if err := l.begin(); err != nil {
 			return err
 		}
 		if due := l.checkpointDue(); l.pos-l.savedAt >= checkpointRecords || !due.IsZero() && !l.now.Before(due) {

@@ -95,9 +95,14 @@ func (l *loop) cut(st standings) {
 	}
 }
 
-// refold builds the board again after a cut took back what it had shown.
+// refold builds the board again after a cut took back what it had shown, from the base that it stands on.
 func (l *loop) refold() {
 	l.board = l.board.Restart()
+	l.foldStore()
+}
+
+// foldStore folds all that is in the store into a board that holds nothing of it yet.
+func (l *loop) foldStore() {
 	l.keysDirty = true // a key, or its end, may count no longer
 	for pos := uint64(0); ; {
 		page, err := l.store.Since(pos, 1000)

@@ -25,7 +25,7 @@ func untilMillis(ms int64) protocol.HLC {
 }
 
 func (n *Node) folds() *past {
-	n.pastOnce.Do(func() { n.past = newPast(n.store, member.MeshID(n.home.mesh.Mesh)) })
+	n.pastOnce.Do(func() { n.past = newPast(n.store, member.MeshID(n.home.mesh.Mesh), n.begins.Load) })
 	return n.past
 }
 

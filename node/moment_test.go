@@ -151,7 +151,7 @@ func TestKeptFoldsGiveWhatAFoldFromTheBeginningGives(t *testing.T) {
 		t.Fatal(err)
 	}
 	mesh := member.MeshID(na.home.mesh.Mesh)
-	p := newPast(na.store, mesh)
+	p := newPast(na.store, mesh, na.begins.Load)
 	p.every = 8
 	for _, i := range []int{len(all) - 1, 3, len(all) / 2, len(all)/2 + 1, len(all) / 4, len(all) - 5, 0} {
 		until := all[i].Record.At

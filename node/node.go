@@ -78,11 +78,13 @@ type Node struct {
 	seeded      []turn.KnownMember    // the loop's; nil: to be verified anew
 	fenced      atomic.Pointer[fence] // nil: this start writes
 	twins       twins
-	differ      atomic.Int64  // members whose boards differ
-	cutCame     chan struct{} // capacity 1: there may be a proposal to answer
-	isUp        atomic.Bool   // ready has been said
-	metrics     http.Handler  // fixed before anything runs
-	uploads     sync.Mutex    // held while a client's upload is counted and entered
+	differ      atomic.Int64                   // members whose boards differ
+	cutCame     chan struct{}                  // capacity 1: there may be a proposal to answer
+	begins      atomic.Pointer[board.Snapshot] // where the store begins; nil: with the first records
+	fetch       chan baseFrom                  // capacity 1: a snapshot to be fetched
+	isUp        atomic.Bool                    // ready has been said
+	metrics     http.Handler                   // fixed before anything runs
+	uploads     sync.Mutex                     // held while a client's upload is counted and entered
 	retention   retention
 	accessRead  fileLook // access.json when it was read last; the goroutine's that watches it, once that runs
 }

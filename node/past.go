@@ -35,12 +35,14 @@ const (
 type past struct {
 	store *journal.Journal
 	mesh  member.MeshID
-	every int           // records between two kept folds: pastEvery
-	turn  chan struct{} // holds one token; who has it owns what follows
+	base  func() *board.Snapshot // where the store begins; nil: with the first records
+	every int                    // records between two kept folds: pastEvery
+	turn  chan struct{}          // holds one token; who has it owns what follows
 
 	state *board.State // the last fold, all that was logged up to upto; nil: none
 	upto  protocol.HLC
-	kept  []keptFold // by time
+	kept  []keptFold      // by time
+	from  *board.Snapshot // that state and kept stand on
 
 	mu     sync.Mutex
 	forget *time.Timer
@@ -51,8 +53,8 @@ type keptFold struct {
 	raw []byte       // packed
 }
 
-func newPast(store *journal.Journal, mesh member.MeshID) *past {
-	p := &past{store: store, mesh: mesh, every: pastEvery, turn: make(chan struct{}, 1)}
+func newPast(store *journal.Journal, mesh member.MeshID, base func() *board.Snapshot) *past {
+	p := &past{store: store, mesh: mesh, base: base, every: pastEvery, turn: make(chan struct{}, 1)}
 	p.turn <- struct{}{}
 	return p
 }
@@ -96,11 +98,21 @@ func (p *past) forgetLater() {
 
 // begin takes the latest fold that holds nothing of after until.
 func (p *past) begin(until protocol.HLC) error {
+	if from := p.base(); from != p.from {
+		p.state, p.kept, p.from = nil, nil, from
+	}
+	if until < p.from.At() {
+		return protocol.Refuse(protocol.CodeUnknownID, "what was before %s is no longer here: only what it came to", "aster status says from when on history is kept",
+			p.from.At().Time().Format(time.DateTime))
+	}
 	i, _ := slices.BinarySearchFunc(p.kept, until, func(k keptFold, t protocol.HLC) int { return cmp.Compare(k.at, t+1) })
 	if p.state != nil && p.upto <= until && (i == 0 || p.kept[i-1].at <= p.upto) {
 		return nil
 	}
 	p.state, p.upto = board.New(p.mesh), 0
+	if p.from != nil {
+		p.state, p.upto = p.from.State(), p.from.At()
+	}
 	if i == 0 {
 		return nil
 	}
@@ -110,6 +122,9 @@ func (p *past) begin(until protocol.HLC) error {
 	}
 	if p.state, err = board.Decode(raw); err != nil {
 		return fmt.Errorf("fold of a past moment: %w", err)
+	}
+	if p.from != nil {
+		p.state.Settle(p.from)
 	}
 	p.upto = p.kept[i-1].at
 	return nil

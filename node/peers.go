@@ -92,6 +92,7 @@ func (l *loop) linkDown(peer protocol.PeerID, why error) {
 		return
 	}
 	delete(l.peers, peer)
+	delete(l.toldBases, peer)
 	l.lastSeen[peer] = l.now
 	l.log.Info("link down", "peer", peer, "err", why)
 	l.rep.LinkDown(peer)
@@ -152,6 +153,8 @@ func (l *loop) frame(from protocol.PeerID, f meshwire.Frame) {
 		l.learnAddrs(from, f)
 	case meshwire.Started:
 		l.learnStarted(from, f)
+	case meshwire.Base:
+		l.toldOfBase(from, f)
 	case meshwire.Presence:
 		l.presence(from, p, &f)
 	case meshwire.Roster:
@@ -196,6 +199,7 @@ func (l *loop) replicate() (said bool) {
 		for _, r := range rd.Send {
 			l.sendRange(r)
 		}
+		l.tellBase(rd.Based)
 		for _, f := range rd.Forks {
 			l.log.Error("two records under one number: a stolen or damaged key", "log", f.Log.String(), "seq", f.Seq, "peer", f.Peer)
 			l.forked(&f)

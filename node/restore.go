@@ -18,19 +18,33 @@ import (
 	"github.com/aster-mesh/aster/roles/member"
 )
 
-// foldBoard reads the board's checkpoint and the tail after it. clock is the greatest hybrid time of the tail.
+// foldBoard reads the board's checkpoint, or what it stands on, and the tail after it.
 func foldBoard(store *journal.Journal, id member.MeshID, log *slog.Logger) (*board.State, uint64, error) {
+	from, err := standsOn(store, id, log)
+	if err != nil {
+		return nil, 0, err
+	}
 	st := board.New(id)
+	if from != nil {
+		st = from.State()
+	}
 	pos, raw, ok, err := store.Checkpoint(boardCheckpoint)
 	if err != nil {
 		return nil, 0, fmt.Errorf("checkpoint of the board: %w", err)
 	}
 	if ok {
-		if st2, err := board.Decode(raw); err == nil && st2.Roster().Mesh() == id {
-			st = st2
-		} else {
+		st2, err := board.Decode(raw)
+		if err == nil && st2.Roster().Mesh() == id && from != nil {
+			st2.Settle(from)
+		}
+		switch {
+		case err != nil || st2.Roster().Mesh() != id:
 			log.Warn("the board's checkpoint is not usable: it is folded anew", "err", err)
 			pos = 0
+		case from != nil && st2.Stale():
+			pos = 0 // it is of before the base
+		default:
+			st = st2
 		}
 	}
 	for again := true; again; {
@@ -67,7 +81,7 @@ func (n *Node) openLoop() error {
 	if err != nil {
 		return fmt.Errorf("read heads: %w", err)
 	}
-	clock := protocol.HLCAt(time.Now())
+	clock := max(protocol.HLCAt(time.Now()), st.From().At())
 	for _, h := range heads {
 		if rec, ok, err := n.store.At(h.Log, h.Seq); err == nil && ok {
 			clock = max(clock, rec.Record.At)
@@ -151,6 +165,9 @@ func (l *loop) restore(heads []journal.Head, clock protocol.HLC) error {
 		if bound := l.roster().Bound(h.Log); bound != member.NoBound {
 			l.rep.Cut(h.Log, bound)
 		}
+	}
+	for _, b := range l.store.Bases() {
+		l.rep.Based(b.Log, b.Seq)
 	}
 	return l.restoreOffice()
 }

@@ -42,7 +42,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer n.stop(errStopping)
 	n.blobs = newBlobs(n)
 	n.metrics = n.metricsHandler()
-	n.twins.seen, n.cutCame = make(chan []string, 1), make(chan struct{}, 1)
+	n.twins.seen, n.cutCame, n.fetch = make(chan []string, 1), make(chan struct{}, 1), make(chan baseFrom, 1)
 
 	invite, err := n.placeInMesh()
 	if err != nil {
@@ -87,6 +87,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 // open makes the parts, in the order in which they need each other.
 func (n *Node) open(board net.Listener) error {
+	if err := n.readBegins(); err != nil {
+		return err
+	}
 	if err := n.openLoop(); err != nil {
 		return err
 	}
@@ -209,6 +212,7 @@ func (n *Node) openParts(exposed bool) error {
 		}
 		n.gossip = g
 		n.mesh.Handle(mesh.Figures, true, n.serveFigures)
+		n.mesh.Handle(mesh.Base, true, n.serveBase)
 		n.mesh.Handle(mesh.Gossip, true, func(p protocol.PeerID, s mesh.Stream) { g.Serve(p, s) })
 	}
 	if err := errors.Join(n.openTraces(), n.openWeb(exposed)); err != nil {
@@ -280,6 +284,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("attachments", n.sweeping)
 	add("retention", n.retaining)
 	add("comparison", behind(gate, n.comparing))
+	add("snapshots", n.fetching)
 	if n.cfg.Deadlock.Detect {
 		add("deadlock", n.watchDeadlocks)
 	}

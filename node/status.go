@@ -41,6 +41,13 @@ func (l *loop) status() api.Status {
 	}
 	st.Warnings = append(st.Warnings, n.traceWarnings()...)
 	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
+	st.Retention.Records = n.cfg.Retention.Records.Milliseconds()
+	if snap := n.begins.Load(); snap != nil {
+		st.Retention.From = snap.At().Time().UnixMilli()
+	}
+	if snap := l.board.From(); snap != nil {
+		st.Retention.Settled = snap.At().Time().UnixMilli()
+	}
 	st.Main = l.main()
 	st.Fenced = st.Main.Fenced
 	for p, m := range l.known() {

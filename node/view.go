@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/node/hub"
@@ -121,6 +122,10 @@ func (n *Node) resolve(id string) (journal.Message, error) {
 	}
 	switch len(found) {
 	case 0:
+		if snap := n.begins.Load(); snap != nil {
+			return journal.Message{}, protocol.Refuse(protocol.CodeUnknownID, "nothing here has the id %q; what was settled before %s has left, and with it its proof",
+				"aster task list and aster tail show ids", protocol.CutText(id, 80), snap.At().Time().Format(time.DateTime))
+		}
 		return journal.Message{}, protocol.Refuse(protocol.CodeUnknownID, "nothing here has the id %q", "aster task list and aster tail show ids", protocol.CutText(id, 80))
 	case 1:
 		return found[0], nil

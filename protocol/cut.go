@@ -6,6 +6,10 @@ type CutStep string
 const (
 	CutPropose CutStep = "propose"
 	CutAnswer  CutStep = "answer"
+	// The same of a base, below which records may leave, and the word that it holds.
+	CutBase       CutStep = "base"
+	CutBaseAnswer CutStep = "base-answer"
+	CutHold       CutStep = "hold"
 )
 
 // CutBody is about a cut through all logs, at which the members of the inside compare what they make of the records up to it
@@ -18,7 +22,10 @@ type CutBody struct {
 	Marks   map[string]uint64 `json:"marks,omitempty"` // LogID.String() → seq
 	Past    map[PeerID]string `json:"past,omitempty"`  // 32 hex digits
 	Records uint64            `json:"records,omitempty"`
-	// Of an answer: where the proposal lies, and the digest of the fold there. Digests of different versions of the fold say
+	// Prev names, of a base, the one before; empty: none was. Its Marks are the ends of commits, and name those logs alone whose
+	// base rises. The word that it holds repeats them, with the digest that a majority answered.
+	Prev string `json:"prev,omitempty"`
+	// Of an answer, and of the word that a base holds: where the proposal lies, and the digest of the fold there. Digests of different versions of the fold say
 	// nothing of each other.
 	Log    string `json:"log,omitempty"` // LogID.String()
 	Seq    uint64 `json:"seq,omitempty"`

@@ -282,7 +282,7 @@ func examineRetention(s api.Status) finding {
 				"%s of attachments wait for %s, which has not got them", bytesText(h.Bytes), clean(h.Member))
 		}
 	}
-	return fine("retention", "attachments %s", retentionText(s))
+	return fine("retention", "attachments %s; %s", retentionText(s), historyText(s))
 }
 
 func examineVersion(s api.Status) finding {

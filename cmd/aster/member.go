@@ -48,6 +48,9 @@ func memberCommand(a *app) *cobra.Command {
 					return a.emit(map[string]string{"event": "revoked", "peer": string(p.Peer), "name": p.Name})
 				}
 				a.say("%s is revoked", clean(p.Name))
+				if st, err := c.Status(ctx); err == nil && st.Retention.Settled > 0 {
+					a.say("what it said until %s is settled and stays as it is: the members have agreed on what those records come to", clock(st.Retention.Settled))
+				}
 				return nil
 			})
 		},

@@ -115,6 +115,8 @@ var settings = []setting{
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
 	age("retention.age", "ASTER_RETENTION_AGE", `is an age of a day or more such as "30d", or "0": nothing leaves for its age`,
 		func(c *node.Config) *time.Duration { return &c.Retention.Age }),
+	age("retention.records", "ASTER_RETENTION_RECORDS", `is an age of a day or more such as "90d", or "0": old records stay`,
+		func(c *node.Config) *time.Duration { return &c.Retention.Records }),
 	age("boards.compare", "ASTER_BOARDS_COMPARE", `is a day or more such as "1d", or "0": this node asks nobody to compare`,
 		func(c *node.Config) *time.Duration { return &c.Boards.Compare }),
 }
@@ -266,7 +268,8 @@ type fileShape struct {
 		BytesMax *int64 `toml:"bytes_max"`
 	} `toml:"store"`
 	Retention struct {
-		Age *string `toml:"age"`
+		Age     *string `toml:"age"`
+		Records *string `toml:"records"`
 	} `toml:"retention"`
 	Boards struct {
 		Compare *string `toml:"compare"`
@@ -313,6 +316,7 @@ func readConfigFile(path string) (map[string]string, error) {
 	put(out, "deadlock.after", f.Deadlock.After)
 	put(out, "store.bytes_max", f.Store.BytesMax)
 	put(out, "retention.age", f.Retention.Age)
+	put(out, "retention.records", f.Retention.Records)
 	put(out, "boards.compare", f.Boards.Compare)
 	put(out, "limits.sender_per_second", f.Limits.SenderPerSecond)
 	put(out, "limits.sender_burst", f.Limits.SenderBurst)

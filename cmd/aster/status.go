@@ -68,6 +68,7 @@ func statusRows(s api.Status) [][]string {
 		{"journal", fmt.Sprintf("%s records, %s", count(s.Records), behind)},
 		{"disk", disk},
 		{"attachments", retentionText(s)},
+		{"history", historyText(s)},
 		{"memory", fmt.Sprintf("%s, %d goroutines", bytesText(s.ResidentBytes), s.Goroutines)},
 		{"home", tilde(s.Home)},
 	}
@@ -117,6 +118,19 @@ func hereText(here bool) string {
 var heldTexts = map[string]string{
 	"young": "young", "unread": "not processed", "open-task": "of open tasks", "question": "still asked for an answer", "shown": "shown on boards",
 	"damaged": "perhaps named by a damaged record",
+}
+
+// historyText says from when on records are kept, and whether old ones leave.
+func historyText(s api.Status) string {
+	r := s.Retention
+	out := "all records are kept"
+	if r.From > 0 {
+		out = "kept from " + clock(r.From) + " on; what was settled before has left"
+	}
+	if r.Records > 0 {
+		out += "; records leave when they are " + ageText(time.Duration(r.Records)*time.Millisecond) + " old and the members agree on what they come to"
+	}
+	return out
 }
 
 // retentionText says how long attachments and large values stay, what left, and what holds those that are old enough.

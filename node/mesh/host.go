@@ -173,10 +173,11 @@ func limits() rcmgr.ConcreteLimitConfig {
 		ProtocolDefault: none,
 		Protocol: map[p2p.ID]rcmgr.ResourceLimits{
 			framesID: streams(4 * nodes), admitID: streams(2 * admissionsMax), blobID: streams(16 * nodes), gossipID: streams(16 * nodes), tailID: streams(2 * nodes), figuresID: streams(2 * nodes),
+			baseID: streams(2 * nodes),
 		},
 		ProtocolPeerDefault: none,
 		ProtocolPeer: map[p2p.ID]rcmgr.ResourceLimits{
-			framesID: streams(4), admitID: streams(2), blobID: streams(12), gossipID: streams(12), tailID: streams(2), figuresID: streams(2),
+			framesID: streams(4), admitID: streams(2), blobID: streams(12), gossipID: streams(12), tailID: streams(2), figuresID: streams(2), baseID: streams(2),
 		},
 		ServiceDefault: none,
 	}.Build(rcmgr.InfiniteLimits)

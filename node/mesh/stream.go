@@ -25,6 +25,7 @@ const (
 	// Figures are what a node measured of itself, for inside members.
 	Figures Purpose = figuresID
 	Tail    Purpose = tailID // what a start wrote that peers link no more; see OnOlder
+	Base    Purpose = baseID // the snapshot at which a node's logs begin, for inside members
 )
 
 const (
@@ -35,6 +36,7 @@ const (
 	tailID   = "/aster/tail/1"
 
 	figuresID = "/aster/figures/1"
+	baseID    = "/aster/base/1"
 )
 
 // blobIdle ends a blob or tail stream on which nothing moved for so long.
@@ -44,7 +46,7 @@ const blobIdle = 30 * time.Second
 const negotiateTime = 5 * time.Second
 
 // inside says whether a purpose is for inside members alone, over the link that is there.
-func (p Purpose) inside() bool { return p == Gossip || p == Figures }
+func (p Purpose) inside() bool { return p == Gossip || p == Figures || p == Base }
 
 // Stream is a byte stream to one peer.
 type Stream interface {
@@ -194,7 +196,7 @@ func (m *Mesh) serveStream(s network.Stream, from protocol.PeerID, purpose Purpo
 
 var ours = func() *mstream.MultistreamMuxer[p2p.ID] {
 	mux := mstream.NewMultistreamMuxer[p2p.ID]()
-	for _, id := range []p2p.ID{framesID, admitID, blobID, gossipID, tailID, figuresID} {
+	for _, id := range []p2p.ID{framesID, admitID, blobID, gossipID, tailID, figuresID, baseID} {
 		mux.AddHandler(id, nil)
 	}
 	return mux

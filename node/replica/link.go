@@ -38,6 +38,7 @@ type link struct {
 	have    []*logState // to be confirmed to it
 	haveBy  time.Time   // when at the latest, if there are any
 	proofs  []Range
+	based   bool      // it lacks what has left here, and is to be told
 	takenAt time.Time // when it last sent something new
 	strange int
 }

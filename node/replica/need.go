@@ -20,6 +20,9 @@ func (r *Replica) Wanted(now time.Time, peer protocol.PeerID, n Need) bool {
 	if k == nil || l == nil || n.From == 0 || !r.sees(k, n.Log) || n.From > l.limit() {
 		return false
 	}
+	if n.To > 0 && n.From <= l.base {
+		return false // nobody can be shown what has left
+	}
 	if n.To > 0 {
 		if len(k.proofs) < proofsMax {
 			k.proofs = append(k.proofs, Range{Peer: peer, Log: n.Log, From: n.From, To: min(n.To, l.limit()), Bytes: storeBytesMax, Proof: true})

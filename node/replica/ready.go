@@ -13,7 +13,8 @@ type Ready struct {
 	Send    []Range
 	Need    []NeedTo
 	Have    []HaveTo
-	Forks   []Fork // each log once
+	Forks   []Fork            // each log once
+	Based   []protocol.PeerID // they lack what has left here
 }
 
 // VectorTo is a comparison for a peer.
@@ -48,7 +49,7 @@ type HaveTo struct {
 
 // Empty says whether there is nothing to do.
 func (rd *Ready) Empty() bool {
-	return len(rd.Vectors)+len(rd.Send)+len(rd.Need)+len(rd.Have)+len(rd.Forks) == 0
+	return len(rd.Vectors)+len(rd.Send)+len(rd.Need)+len(rd.Have)+len(rd.Forks)+len(rd.Based) == 0
 }
 
 // Ready gives what is due, once. The loop calls it after inputs, at Next, and again after Sent until it is Empty.
@@ -76,6 +77,9 @@ func (r *Replica) Ready(now time.Time) Ready {
 		k.proofs = nil
 		rd.Send = k.pushes(now, rd.Send)
 		rd.Send = k.serve(now, rd.Send)
+		if k.based {
+			k.based, rd.Based = false, append(rd.Based, k.peer)
+		}
 	}
 	return rd
 }
@@ -145,6 +149,10 @@ func (k *link) serve(now time.Time, out []Range) []Range {
 			if next.IsZero() || h.passAt.Before(next) {
 				next = h.passAt
 			}
+			continue
+		}
+		if k.below(h) {
+			done++
 			continue
 		}
 		if k.waits(h) {

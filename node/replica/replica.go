@@ -87,6 +87,8 @@ type logState struct {
 	takenHash protocol.Hash
 	own       bool // this process writes it
 
+	base uint64 // records up to it have left; never beyond seq
+
 	// Records beyond end count nowhere: the lower of cut, the highest that was named, and fork, the last before one.
 	// noEnd: none.
 	end, cut, fork uint64

@@ -109,12 +109,17 @@ var (
 // cutPage is how many records are folded between two rests.
 const cutPage = 256
 
-// FoldAt folds what a store holds up to a cut, from its first record on. st is a new board, or what was folded up to a lower
-// cut; the board returned takes its place. rest, if there is one, is called after each page and ends the work with its error.
+// FoldAt folds what a store holds up to a cut, from its first record on. st is a new board, one at a base, or what was folded up
+// to a lower cut; the board returned takes its place. rest, if there is one, is called after each page and ends the work with its error.
 // It touches nothing else, so it may run beside the loop.
 func FoldAt(store Pages, st *board.State, marks map[protocol.LogID]uint64, rest func() error) (*board.State, error) {
+	return foldAt(store, st, marks, rest, nil)
+}
+
+// foldAt shows each record that is folded to see, those again that are folded anew.
+func foldAt(store Pages, st *board.State, marks map[protocol.LogID]uint64, rest func() error, see func(*journal.Stored)) (*board.State, error) {
 	for {
-		if err := foldOnce(store, st, marks, rest); err != nil {
+		if err := foldOnce(store, st, marks, rest, see); err != nil {
 			return nil, err
 		}
 		if !st.Stale() {
@@ -124,8 +129,13 @@ func FoldAt(store Pages, st *board.State, marks map[protocol.LogID]uint64, rest 
 	}
 }
 
-func foldOnce(store Pages, st *board.State, marks map[protocol.LogID]uint64, rest func() error) error {
-	left := len(marks)
+func foldOnce(store Pages, st *board.State, marks map[protocol.LogID]uint64, rest func() error, see func(*journal.Stored)) error {
+	left := 0
+	for log, mark := range marks {
+		if st.Mark(log) < mark {
+			left++
+		}
+	}
 	for pos := uint64(0); left > 0; {
 		page, err := store.Since(pos, cutPage)
 		if err != nil {
@@ -138,7 +148,7 @@ func foldOnce(store Pages, st *board.State, marks map[protocol.LogID]uint64, res
 			rec := &page[i].Record
 			pos = page[i].Pos
 			mark := marks[rec.Log]
-			if rec.Seq > mark {
+			if rec.Seq > mark || rec.Seq <= st.Mark(rec.Log) {
 				continue
 			}
 			if page[i].Damaged {
@@ -146,6 +156,9 @@ func foldOnce(store Pages, st *board.State, marks map[protocol.LogID]uint64, res
 			}
 			if err := st.Apply(rec, nil); err != nil {
 				return fmt.Errorf("fold %s %d: %w", rec.Log, rec.Seq, err)
+			}
+			if see != nil {
+				see(&page[i])
 			}
 			if rec.Seq == mark {
 				left--

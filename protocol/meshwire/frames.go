@@ -30,6 +30,7 @@ const (
 	TypeOffice   byte = 15
 	TypeClaims   byte = 16
 	TypeStarted  byte = 17
+	TypeBase     byte = 18
 )
 
 // Hello is the first frame on a link, in both directions. Who speaks is known from the link itself.
@@ -167,6 +168,16 @@ type Started struct {
 	Sig   []byte
 }
 
+// Base says that the sender does not hold what the receiver lacks: its logs begin at a base, whose snapshot it gives to who asks
+// for it by a stream. A node that does not know this frame passes over it.
+type Base struct {
+	Digest [32]byte // of the snapshot
+	Bytes  uint64   // it is long, at most BaseBytesMax
+}
+
+// BaseBytesMax bounds a snapshot: the fold of a mesh and one line for each of its logs.
+const BaseBytesMax = 256 << 20
+
 // BlobGet asks for a piece of a blob.
 type BlobGet struct {
 	SHA256 string // 64 hex digits, lower case
@@ -215,6 +226,7 @@ func (Presence) Type() byte  { return TypePresence }
 func (Roster) Type() byte    { return TypeRoster }
 func (Addrs) Type() byte     { return TypeAddrs }
 func (Started) Type() byte   { return TypeStarted }
+func (Base) Type() byte      { return TypeBase }
 func (BlobGet) Type() byte   { return TypeBlobGet }
 func (BlobData) Type() byte  { return TypeBlobData }
 func (Ping) Type() byte      { return TypePing }

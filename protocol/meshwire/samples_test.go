@@ -71,6 +71,7 @@ func samples() map[string]Frame {
 			Nodes: []RosterNode{{peerFor("ada"), "laptop", protocol.RoleLocal, true}}, More: true},
 		"addrs":     SignAddrs(keyFor("ada"), []string{"/ip4/127.0.0.1/tcp/4001", "/ip4/127.0.0.1/udp/4001/quic-v1"}, 1_700_000_000_000),
 		"started":   SignStarted(keyFor("ada"), protocol.Start{At: 9, Rand: 8}),
+		"base":      Base{Digest: sum, Bytes: 1 << 20},
 		"blob-get":  BlobGet{SHA256: blob, Offset: 262144, Length: 100},
 		"blob-data": BlobData{SHA256: blob, Offset: 4, Total: 8, Data: []byte("data")},
 		"blob-none": BlobData{SHA256: blob, Missing: true},

@@ -50,6 +50,8 @@ func wireOf(typ byte) shape {
 		return &wClaims{}
 	case TypeStarted:
 		return &wStarted{}
+	case TypeBase:
+		return &wBase{}
 	}
 	return nil
 }
@@ -111,6 +113,8 @@ func shapeOf(f Frame) (shape, error) {
 		var c ids
 		key, err := c.keyOf(f.Peer)
 		return &wStarted{key, appendStart(nil, f.Start), f.Sig}, err
+	case Base:
+		return &wBase{f.Digest[:], f.Bytes}, nil
 	}
 	return nil, fmt.Errorf("%w: no way to write a %T", ErrBadFrame, f)
 }
@@ -300,6 +304,22 @@ func (w *wAddrs) frame() (Frame, error) {
 	}
 	a := Addrs{peer, w.Addrs, w.At, w.Sig}
 	return a, a.check()
+}
+
+type wBase struct {
+	Digest []byte `msgpack:"d"`
+	Bytes  uint64 `msgpack:"n"`
+}
+
+func (w *wBase) frame() (Frame, error) {
+	var b Base
+	if copy(b.Digest[:], w.Digest) != len(b.Digest) || len(w.Digest) != len(b.Digest) {
+		return nil, fmt.Errorf("%w: a digest of %d bytes, not %d", ErrBadFrame, len(w.Digest), len(b.Digest))
+	}
+	if b.Bytes = w.Bytes; b.Bytes == 0 || b.Bytes > BaseBytesMax {
+		return nil, fmt.Errorf("%w: a snapshot of %d bytes, at most %d", ErrBadFrame, b.Bytes, BaseBytesMax)
+	}
+	return b, nil
 }
 
 type wPing struct {

@@ -45,7 +45,7 @@ func (r *Roster) Canonical() []byte {
 	for t, of := range r.terms {
 		c.Terms[t.String()+" "+string(t.Peer)+" after "+of.prev.String()+" "+string(of.prev.Peer)] = canonicalCut{Logs: texts(of.cuts)}
 	}
-	for p, of := range r.cuts {
+	for p, of := range r.cuts.of {
 		c.Cuts[p] = canonicalCut{of.at, texts(of.logs)}
 	}
 	for id, w := range r.invites {

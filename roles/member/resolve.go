@@ -17,10 +17,23 @@ type cut struct {
 	lifted bool
 }
 
-type cuts map[protocol.PeerID]*cut
+// cuts are the ends of all revoked peers' logs, and what no revocation takes back any more.
+type cuts struct {
+	of      map[protocol.PeerID]*cut
+	settled map[protocol.LogID]Settled
+}
 
 func (c cuts) bound(log protocol.LogID) uint64 {
-	of := c[log.Peer]
+	bound := c.revoked(log)
+	if s, ok := c.settled[log]; ok && bound < s.Seq {
+		return s.Counts
+	}
+	return bound
+}
+
+// revoked is the bound that revocations alone give.
+func (c cuts) revoked(log protocol.LogID) uint64 {
+	of := c.of[log.Peer]
 	if of == nil {
 		return NoBound
 	}
@@ -36,10 +49,10 @@ func (c cuts) bound(log protocol.LogID) uint64 {
 func (c cuts) counts(w *write) bool { return w.seq <= c.bound(w.log) }
 
 func (c cuts) add(w *write) {
-	of := c[w.revoke.Peer]
+	of := c.of[w.revoke.Peer]
 	if of == nil {
 		of = &cut{logs: map[protocol.LogID]uint64{}}
-		c[w.revoke.Peer] = of
+		c.of[w.revoke.Peer] = of
 	}
 	if of.last == nil || w.compare(of.last) > 0 {
 		of.at, of.last = w.at, w
@@ -74,7 +87,7 @@ func (r *Roster) resolve() {
 	depth := depths(members)
 	slices.SortStableFunc(revokes, func(a, b *write) int { return cmp.Compare(depth[a.log.Peer], depth[b.log.Peer]) })
 
-	r.cuts = cuts{}
+	r.cuts = cuts{map[protocol.PeerID]*cut{}, r.settled}
 	counted, issuers := admitted(members, r.cuts)
 	for _, w := range revokes {
 		if !r.cuts.counts(w) || !issuers[w.log.Peer] && !(w.revoke.Left && w.revoke.Peer == w.log.Peer) {
@@ -107,7 +120,7 @@ func depths(members []*write) map[protocol.PeerID]int {
 // add, so it ends. It marks the cuts that a certificate lifts.
 func admitted(members []*write, c cuts) (counted []*write, issuers map[protocol.PeerID]bool) {
 	issuers = map[protocol.PeerID]bool{}
-	for _, of := range c {
+	for _, of := range c.of {
 		of.lifted = false
 	}
 	done := map[*write]bool{}
@@ -122,7 +135,7 @@ func admitted(members []*write, c cuts) (counted []*write, issuers map[protocol.
 			if leaf.Can(CapIssue) {
 				issuers[leaf.Peer] = true
 			}
-			if of := c[leaf.Peer]; of != nil && leaf.Lifts >= of.at {
+			if of := c.of[leaf.Peer]; of != nil && leaf.Lifts >= of.at {
 				of.lifted = true
 			}
 		}
@@ -143,7 +156,7 @@ func provesItself(w *write, c cuts) bool {
 		return false
 	}
 	for _, link := range w.chain {
-		if c[link.Cert.Issuer] != nil {
+		if c.of[link.Cert.Issuer] != nil {
 			return false
 		}
 	}
@@ -168,7 +181,7 @@ func (r *Roster) seat(counted []*write) {
 			m.Name, m.Role, m.Inside, m.Cert, m.Chain, m.Addrs = leaf.Name, leaf.Role, leaf.Inside, leaf, w.member.Chain, w.member.Addrs
 		}
 	}
-	for p, of := range r.cuts {
+	for p, of := range r.cuts.of {
 		if m := r.members[p]; m != nil && !of.lifted {
 			w := of.last
 			m.Revoked, m.Left, m.RevokedBy, m.RevokedAt = true, w.revoke.Left, w.log.Peer, w.wall

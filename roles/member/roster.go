@@ -45,6 +45,8 @@ type Roster struct {
 	writes map[place]*write
 	left   map[protocol.PeerID]place // of a node's own farewells in its outside scope: the greatest alone is kept
 
+	settled map[protocol.LogID]Settled // see Settle; replaced, never changed
+
 	// Derived, when stale is false.
 	stale   bool
 	members map[protocol.PeerID]*Member
@@ -210,7 +212,7 @@ func because(reason string) string {
 // carries it as Admit.Lifts.
 func (r *Roster) RevokedAt(p protocol.PeerID) protocol.HLC {
 	r.resolve()
-	if c := r.cuts[p]; c != nil {
+	if c := r.cuts.of[p]; c != nil {
 		return c.at
 	}
 	return 0
@@ -235,7 +237,7 @@ func (r *Roster) Issuer(p protocol.PeerID) bool {
 // Withdrawn is the predicate that Verify asks: the issuer is revoked, and the certificate is in no record that counts.
 func (r *Roster) Withdrawn(issuer protocol.PeerID, issued Cert) bool {
 	r.resolve()
-	return r.cuts[issuer] != nil && !r.cuts[issuer].lifted && !r.proven[sha256.Sum256(issued.signed())]
+	return r.cuts.of[issuer] != nil && !r.cuts.of[issuer].lifted && !r.proven[sha256.Sum256(issued.signed())]
 }
 
 // Review lists the members in office whom a revoked member admitted: they stay until a person has looked.
@@ -264,6 +266,28 @@ func (r *Roster) Bound(log protocol.LogID) uint64 {
 	r.resolve()
 	return r.cuts.bound(log)
 }
+
+// Settled says how much of a log is settled: of its first Seq records those up to Counts count, whatever is revoked later.
+type Settled struct{ Seq, Counts uint64 }
+
+// Settle says what of each log no revocation takes back and no admission gives back any more: records below a base may be
+// gone, so all must go on from the same fold of them. What was settled before, and further, stays. A revocation that cuts a log
+// lower takes back what lies above Seq.
+func (r *Roster) Settle(logs map[protocol.LogID]Settled) {
+	all := make(map[protocol.LogID]Settled, len(logs))
+	for log, s := range r.settled {
+		all[log] = s
+	}
+	for log, s := range logs {
+		if old, ok := all[log]; !ok || old.Seq < s.Seq {
+			all[log] = s
+		}
+	}
+	r.settled, r.stale = all, true
+}
+
+// SettledOf is what is settled of a log.
+func (r *Roster) SettledOf(log protocol.LogID) Settled { return r.settled[log] }
 
 // NoBound says that all of a log counts.
 const NoBound = ^uint64(0)

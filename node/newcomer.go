@@ -1,0 +1,206 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/mesh"
+	"github.com/aster-mesh/aster/node/turn"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// Where records have left, a newcomer cannot begin with the first of a log, nor can a member that was gone for long go on where
+// it was. It is told so, fetches the snapshot from a member, and begins there.
+
+// fetchTime bounds the fetching of one snapshot.
+const fetchTime = 10 * time.Minute
+
+// standsOn is the base that the board of a store stands on; nil: none.
+func standsOn(store *journal.Journal, id member.MeshID, log *slog.Logger) (*board.Snapshot, error) {
+	begins, err := beginsAt(store, id)
+	if err != nil {
+		return nil, err
+	}
+	_, raw, ok, err := store.Checkpoint(baseCheckpoint)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint of the base: %w", err)
+	}
+	if !ok {
+		return begins, nil
+	}
+	kept, err := board.DecodeSnapshot(raw)
+	if err != nil || kept.Mesh() != id {
+		log.Warn("the fold at the base is not usable: it is made anew", "err", err)
+		return begins, nil
+	}
+	for _, b := range begins.Bases() {
+		if kept.Base(b.Log).Seq < b.Seq {
+			return begins, nil // it began at a later one
+		}
+	}
+	return kept, nil
+}
+
+// beginsAt is the snapshot at which a store's logs begin; nil: at their first records.
+func beginsAt(store *journal.Journal, id member.MeshID) (*board.Snapshot, error) {
+	raw, ok, err := store.Snapshot()
+	if err != nil || !ok {
+		return nil, err
+	}
+	snap, err := board.DecodeSnapshot(raw)
+	if err == nil && snap.Mesh() != id {
+		err = errors.New("it is of another mesh")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what the records that left came to: %w", err)
+	}
+	return snap, nil
+}
+
+func (n *Node) readBegins() error {
+	begins, err := beginsAt(n.store, member.MeshID(n.home.mesh.Mesh))
+	n.begins.Store(begins)
+	return err
+}
+
+// based takes that records have left up to a base.
+func (l *loop) based(snap *board.Snapshot) {
+	l.n.begins.Store(snap)
+	for _, b := range snap.Bases() {
+		l.rep.Based(b.Log, b.Seq)
+	}
+}
+
+// tellBase tells members of the inside where this node begins.
+func (l *loop) tellBase(peers []protocol.PeerID) {
+	snap := l.n.begins.Load()
+	if snap == nil {
+		return
+	}
+	f := meshwire.Base{Bytes: uint64(len(snap.Encode()))}
+	_, _ = hex.Decode(f.Digest[:], []byte(snap.Digest())) // it is hex of that length
+	for _, p := range peers {
+		if l.n.standingOf(p) == mesh.Inside {
+			l.sendTo(p, f)
+		}
+	}
+}
+
+// baseFrom is a snapshot to be fetched.
+type baseFrom struct {
+	peer protocol.PeerID
+	base meshwire.Base
+}
+
+// toldOfBase hears that a peer does not hold what this node lacks.
+func (l *loop) toldOfBase(from protocol.PeerID, f meshwire.Base) {
+	if l.n.standingOf(from) != mesh.Inside || !l.inside() || l.n.fenced.Load() != nil {
+		return
+	}
+	if l.toldBases == nil {
+		l.toldBases = map[protocol.PeerID]meshwire.Base{}
+	}
+	l.toldBases[from] = f
+	inviter := l.n.home.mesh.Inviter
+	peer, ok := turn.WhoseBase(l.toldBases, inviter, l.peers[inviter] != nil)
+	if !ok {
+		return // not all of them say the same, or whoever invited this node has yet to speak: they say it again
+	}
+	select {
+	case l.n.fetch <- baseFrom{peer, l.toldBases[peer]}:
+	default: // one is on its way
+	}
+}
+
+// fetching fetches snapshots for as long as the node runs.
+func (n *Node) fetching(ctx context.Context) error {
+	for {
+		select {
+		case from := <-n.fetch:
+			if err := n.fetchBase(ctx, from); err != nil && ctx.Err() == nil {
+				n.log.Warn("the snapshot at which a member begins was not taken", "peer", from.peer, "err", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (n *Node) fetchBase(ctx context.Context, from baseFrom) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	s, err := n.mesh.OpenStream(ctx, from.peer, mesh.Base)
+	if err != nil {
+		return err
+	}
+	defer s.Reset()
+	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
+	raw, err := io.ReadAll(io.LimitReader(s, int64(from.base.Bytes)+1))
+	if err != nil {
+		return fmt.Errorf("read a snapshot: %w", err)
+	}
+	snap, err := board.DecodeSnapshot(raw)
+	if err != nil {
+		return err
+	}
+	if snap.Digest() != hex.EncodeToString(from.base.Digest[:]) || string(snap.Mesh()) != n.home.mesh.Mesh {
+		return errors.New("it is another than was said")
+	}
+	return n.loop.call(ctx, func() { n.loop.beginning = snap })
+}
+
+// serveBase gives the snapshot at which this node begins to a member of the inside.
+func (n *Node) serveBase(_ protocol.PeerID, s mesh.Stream) {
+	if snap := n.begins.Load(); snap != nil {
+		_, _ = s.Write(snap.Encode()) // whoever is cut off asks again
+	}
+}
+
+// begin begins at a snapshot that was fetched, if this node still lacks what lies below it. Between two turns: nothing waits for
+// the disk.
+func (l *loop) begin() error {
+	snap := l.beginning
+	if l.beginning = nil; snap == nil || !slices.ContainsFunc(snap.Bases(), func(b board.Base) bool { return l.rep.Head(b.Log).Seq < b.Seq }) {
+		return nil
+	}
+	// Of what was agreed here later than that one nothing is given up.
+	if slices.ContainsFunc(l.board.From().Bases(), func(b board.Base) bool { return snap.Base(b.Log).Seq < b.Seq }) {
+		return nil
+	}
+	bases := make([]journal.Base, 0, len(snap.Bases()))
+	for _, b := range snap.Bases() {
+		bases = append(bases, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
+	}
+	err := l.store.Begin(bases, snap.Encode())
+	if errors.Is(err, journal.ErrBase) || errors.Is(err, journal.ErrUndelivered) || errors.Is(err, journal.ErrFull) {
+		l.log.Warn("this node does not begin at the base of others yet", "err", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("begin at a base: %w", err)
+	}
+	l.log.Info("this node begins at a base", "logs", len(bases), "until", snap.At().Time().Format(time.DateTime))
+	l.board = snap.State()
+	l.foldStore()
+	for l.board.Stale() {
+		l.refold()
+	}
+	l.n.begins.Store(snap)
+	clear(l.toldBases)
+	if err := l.again(protocol.Refuse(protocol.CodeBusy, "this node has just begun at what other members hold", "say it again")); err != nil {
+		return err
+	}
+	l.savedAt = 0 // the checkpoint is of before
+	l.checkpoint()
+	return nil
+}

@@ -1,0 +1,181 @@
+package turn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/cut"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// Owed says for which records somebody is still to do something, as one moment's board and hub know. They stay above a base.
+type Owed struct {
+	board *board.State
+	rooms map[protocol.RoomID]bool // open
+	refs  map[hub.Ref]bool         // questions, declarations, claims
+}
+
+// OwedNow asks board and hub. It is to be used up before either of them goes on: who uses it longer has a copy of the board.
+func OwedNow(st *board.State, questions []hub.Question) (*Owed, error) {
+	o := &Owed{board: st, rooms: map[protocol.RoomID]bool{}, refs: map[hub.Ref]bool{}}
+	rooms, err := st.Rooms()
+	if err != nil {
+		return nil, err
+	}
+	for id, r := range rooms {
+		o.rooms[id] = !r.Closed
+	}
+	for _, q := range questions {
+		o.refs[q.Ref] = true
+	}
+	for _, d := range st.Declarations() {
+		if d.Value == nil { // it is in its record alone
+			o.refs[hub.Ref{Log: d.Log, Seq: d.Seq}] = true
+		}
+	}
+	for _, c := range st.Claims() {
+		o.refs[hub.Ref{Log: c.Log, Seq: c.Seq}] = true
+	}
+	return o, nil
+}
+
+// For says whether it is so of one record, or whether that counts nowhere: who knows of a cut takes nothing beyond it, and could
+// never stand on such a base.
+func (o *Owed) For(rec *protocol.Record) bool {
+	if o.refs[hub.Ref{Log: rec.Log, Seq: rec.Seq}] || rec.Seq > o.board.Roster().Bound(rec.Log) {
+		return true
+	}
+	switch rec.Kind {
+	case protocol.KindRoom:
+		body, err := protocol.DecodeBody[protocol.RoomBody](rec)
+		return err == nil && o.rooms[body.Room]
+	case protocol.KindMessage:
+		env, err := protocol.DecodeBody[protocol.Envelope](rec)
+		return err == nil && (env.Room != "" && o.rooms[env.Room] || o.board.TaskOpen(rec.Log, &env))
+	}
+	return false
+}
+
+// FindBase reads a store from its first record on and finds how far bases may rise. owed is asked for each record that is old
+// enough. rest is called after each page, as FoldAt does. It ends with the first page that is young as a whole.
+func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool, error), rest func() error) error {
+	for pos := uint64(0); ; {
+		page, err := store.Since(pos, cutPage)
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		old := false
+		var ask []protocol.Record
+		for i := range page {
+			rec := &page[i].Record
+			pos = page[i].Pos
+			if rec.Log.Scope != protocol.ScopeInside {
+				continue
+			}
+			if page[i].Damaged {
+				rise.Take(rec.Log, rec.Seq, true, false)
+				continue
+			}
+			old = old || rise.Old(rec.Wall)
+			if rise.Wants(rec.Log, rec.Seq, rec.Wall) {
+				ask = append(ask, *rec)
+			}
+		}
+		answers, err := owed(ask)
+		if err != nil {
+			return err
+		}
+		for i := range ask {
+			rise.Take(ask[i].Log, ask[i].Seq, answers[i], len(ask[i].Sig) > 0)
+		}
+		if !old && len(page) == cutPage {
+			return nil
+		}
+		if err := rest(); err != nil {
+			return err
+		}
+	}
+}
+
+// SnapshotAt folds what a store holds from a base on up to the bases that marks name besides; a nil one is before the first
+// record. Errors are those of FoldAt.
+func SnapshotAt(store Pages, mesh member.MeshID, from *board.Snapshot, marks map[protocol.LogID]uint64, rest func() error) (*board.Snapshot, error) {
+	all, found := make(map[protocol.LogID]uint64, len(marks)), map[protocol.LogID]protocol.Hash{}
+	var ends []board.Base
+	st := board.New(mesh)
+	if from != nil {
+		st = from.State()
+	}
+	for _, b := range from.Bases() {
+		if marks[b.Log] <= b.Seq {
+			ends = append(ends, b)
+		}
+	}
+	for log, seq := range marks {
+		if seq > from.Base(log).Seq {
+			all[log] = seq
+		}
+	}
+	at := from.At()
+	st, err := foldAt(store, st, all, rest, func(page *journal.Stored) {
+		at = max(at, page.Record.At)
+		if page.Record.Seq == all[page.Record.Log] {
+			found[page.Record.Log] = page.Hash
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for log, hash := range found {
+		ends = append(ends, board.Base{Log: log, Seq: all[log], Hash: hash})
+	}
+	return st.Snapshot(ends, at), nil
+}
+
+// Above says whether marks lie nowhere below a base, so that the fold there is on the way to them.
+func Above(marks map[protocol.LogID]uint64, from *board.Snapshot) bool {
+	for _, b := range from.Bases() {
+		if marks[b.Log] < b.Seq {
+			return false
+		}
+	}
+	return true
+}
+
+// InsideOf are the members of the inside in office as a roster knows them, by id.
+func InsideOf(r *member.Roster) (out []protocol.PeerID) {
+	for _, m := range r.Members() {
+		if m.Inside && !m.Revoked {
+			out = append(out, m.Peer)
+		}
+	}
+	return out
+}
+
+// WhoseBase is the member whose snapshot a node takes that lacks what those who told of a base do not hold: all of them must say
+// the same. It is whoever invited the node; while that one is not linked, the first by id. An inviter that is linked and told of
+// none has all that is lacking.
+func WhoseBase(told map[protocol.PeerID]meshwire.Base, inviter protocol.PeerID, linked bool) (protocol.PeerID, bool) {
+	peers := slices.Sorted(maps.Keys(told))
+	for _, p := range peers[min(1, len(peers)):] {
+		if told[p] != told[peers[0]] {
+			return "", false
+		}
+	}
+	if _, ok := told[inviter]; ok {
+		return inviter, true
+	}
+	if len(peers) == 0 || linked {
+		return "", false
+	}
+	return peers[0], true
+}
