@@ -8,6 +8,7 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/member"
 )
 
@@ -18,7 +19,7 @@ func (n *node) boot() {
 	p := &proc{
 		n: n, started: w.now, wall: n.wall(), chain: map[protocol.LogID]protocol.Hash{},
 		fresh: map[protocol.LogID][]protocol.Record{}, from: map[protocol.LogID]protocol.PeerID{}, tokens: map[hub.Token]func(hub.Told){},
-		conns: map[hub.ConnID]*client{}, peers: map[protocol.PeerID]*peerState{}, told: map[protocol.LogID]uint64{}, inside: n.role.Inside(),
+		conns: map[hub.ConnID]*client{}, bases: map[protocol.PeerID]meshwire.Base{}, peers: map[protocol.PeerID]*peerState{}, told: map[protocol.LogID]uint64{}, inside: n.role.Inside(),
 	}
 	p.now = p.clock()
 	p.saved = p.now
@@ -27,7 +28,7 @@ func (n *node) boot() {
 	w.note('B', n.i, n.starts, 0)
 	p.foldBoard()
 	heads, _ := n.disk.Heads()
-	clock := protocol.HLCAt(p.now)
+	clock := max(protocol.HLCAt(p.now), p.board.From().At())
 	for _, h := range heads {
 		if rec, ok, _ := n.disk.At(h.Log, h.Seq); ok {
 			clock = max(clock, rec.Record.At)
@@ -56,9 +57,18 @@ func (n *node) boot() {
 // foldBoard is foldBoard: the checkpoint, and the tail after it.
 func (p *proc) foldBoard() {
 	st, pos := board.New(p.n.w.mesh.id), uint64(0)
+	from := p.n.standsOn()
+	if from != nil {
+		st = from.State()
+	}
 	if at, raw, ok, _ := p.n.disk.Checkpoint(boardCheckpoint); ok {
 		if st2, err := board.Decode(raw); err == nil && st2.Roster().Mesh() == p.n.w.mesh.id {
-			st, pos = st2, at
+			if from != nil {
+				st2.Settle(from)
+			}
+			if from == nil || !st2.Stale() {
+				st, pos = st2, at
+			}
 		} else {
 			p.n.w.fail("checkpoints are read", "node %d: %v", p.n.i, err)
 		}
@@ -97,6 +107,9 @@ func (p *proc) restore(heads []journal.Head, clock protocol.HLC) {
 		if bound := p.roster().Bound(h.Log); bound != member.NoBound {
 			p.rep.Cut(h.Log, bound)
 		}
+	}
+	for _, b := range p.n.disk.Bases() {
+		p.rep.Based(b.Log, b.Seq)
 	}
 	p.restoreOffice()
 }
@@ -200,10 +213,14 @@ func (p *proc) pending(b *hub.Boot, agent protocol.AgentID) {
 func (p *proc) takeBack() {
 	p.n.w.Stats.Takebacks++
 	p.n.w.logf("node %d has no room: the turn is taken back", p.n.i)
+	p.again(protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here", ""))
+}
+
+// again is loop.again.
+func (p *proc) again(refusal *protocol.Refusal) {
 	heads, _ := p.n.disk.Heads()
 	clear(p.chain)
 	p.restore(heads, p.core.Clock())
-	refusal := protocol.Refuse(protocol.CodeDiskFull, "there is no room for it here", "")
 	tokens := p.tokens
 	p.tokens, p.foreign, p.values = map[hub.Token]func(hub.Told){}, nil, nil
 	clear(p.from)

@@ -70,8 +70,10 @@ func (w *World) heads(n *node) map[protocol.LogID]journal.Head {
 	for _, h := range all {
 		if bound := n.p.roster().Bound(h.Log); h.Seq > bound {
 			h.Seq = bound
-			if h.Hash = (protocol.Hash{}); bound > 0 {
-				h.Hash = n.disk.record(h.Log, bound).Hash
+			if h.Hash = (protocol.Hash{}); bound > 0 && bound == n.disk.bases[h.Log].Seq {
+				h.Hash = n.disk.bases[h.Log].Hash
+			} else if r := n.disk.record(h.Log, bound); r != nil {
+				h.Hash = r.Hash // else it has left
 			}
 		}
 		if h.Seq > 0 {
@@ -90,7 +92,7 @@ func (w *World) sameHeads(a, b *node, want map[protocol.LogID]journal.Head) *bro
 		}
 	}
 	for _, log := range logs {
-		if want[log] != got[log] {
+		if x, y := want[log], got[log]; x.Seq != y.Seq || x.Hash != y.Hash && x.Hash != (protocol.Hash{}) && y.Hash != (protocol.Hash{}) {
 			return &broken{"all journals are alike", fmt.Sprintf("%s goes to %d at node %d and to %d at node %d", w.logName(log), want[log].Seq, a.i, got[log].Seq, b.i)}
 		}
 	}
@@ -128,12 +130,15 @@ func (w *World) counts(ref hub.Ref) bool {
 // gone says whether the disk that held a place was replaced, and only revoked members have what it held.
 func (w *World) gone(ref hub.Ref) bool {
 	return w.Stats.Restores+w.Stats.Wipes > 0 &&
-		!slices.ContainsFunc(w.inside(), func(n *node) bool { return n.disk.record(ref.Log, ref.Seq) != nil })
+		!slices.ContainsFunc(w.inside(), func(n *node) bool { return n.left(ref) || n.disk.record(ref.Log, ref.Seq) != nil })
 }
 
 func (w *World) everywhere(e *promised, ref hub.Ref) *broken {
 	for _, n := range w.inside() {
 		rec := n.disk.record(ref.Log, ref.Seq)
+		if n.left(ref) {
+			continue
+		}
 		if rec == nil {
 			return &broken{"nothing acknowledged is lost", fmt.Sprintf("node %d lacks %s/%d, message %s", n.i, w.logName(ref.Log), ref.Seq, e.env.ID)}
 		}
@@ -150,6 +155,9 @@ func (w *World) spokenOf(ref hub.Ref) bool {
 	author := w.byPeer[ref.Log.Peer]
 	if author.out {
 		author = w.inside()[0]
+	}
+	if author.left(ref) {
+		return true // else it would be above the base
 	}
 	tiers, _ := author.disk.Tiers(ref.Log, ref.Seq)
 	return slices.ContainsFunc(tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Persisted || t.Tier == protocol.Refused })
@@ -308,6 +316,9 @@ func (w *World) onceAnInbox(n *node) *broken {
 
 // receiptsAreOfHomes: who gives a receipt for an agent has bound that agent once, under this name or one like it.
 func (w *World) receiptsAreOfHomes(n *node) *broken {
+	if len(n.disk.bases) > 0 {
+		return nil // who bound whom has left
+	}
 	homes := map[protocol.AgentID]map[protocol.PeerID]bool{}
 	for r := range n.disk.order.from(0) {
 		if r.Record.Kind != protocol.KindBind {
@@ -353,6 +364,9 @@ func boundLike(homes map[protocol.AgentID]map[protocol.PeerID]bool, id protocol.
 // foldsAnew: the board that grew is the board of the journal.
 func (w *World) foldsAnew(n *node) *broken {
 	st := board.New(w.mesh.id)
+	if from := n.p.board.From(); from != nil {
+		st = from.State()
+	}
 	for again := true; again; {
 		again = false
 		for r := range n.disk.order.from(0) {

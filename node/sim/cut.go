@@ -35,12 +35,21 @@ func (w *World) cutsAlike() *broken {
 			marks[log] = seq
 		}
 	}
+	for _, n := range all {
+		for _, b := range n.p.board.From().Bases() {
+			marks[b.Log] = max(marks[b.Log], b.Seq)
+		}
+	}
 	if b := w.cutsAreTaken(all); b != nil {
 		return b
 	}
 	want := ""
 	for _, n := range all {
-		st, err := turn.FoldAt(n.disk, board.New(w.mesh.id), marks, nil)
+		st := board.New(w.mesh.id)
+		if from := n.p.board.From(); from != nil {
+			st = from.State()
+		}
+		st, err := turn.FoldAt(n.disk, st, marks, nil)
 		if err != nil {
 			return &broken{"boards fold up to a cut", fmt.Sprintf("node %d: %v", n.i, err)}
 		}

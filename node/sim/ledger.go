@@ -136,7 +136,7 @@ func (l *ledger) tier(n *node, o hub.TierReached) {
 			w.fail("replicated means another disk", "node %d said it of %s/%d", n.i, w.logName(o.Ref.Log), o.Ref.Seq)
 		}
 	case protocol.Persisted:
-		if rec == nil || rec.env == nil || w.Stats.Restores+w.Stats.Wipes > 0 {
+		if rec == nil || rec.env == nil || w.Stats.Restores+w.Stats.Wipes > 0 || w.aged > 0 {
 			return
 		}
 		id := rec.env.Identity()
@@ -214,7 +214,7 @@ func (w *World) outsiderSees(from, to *node, f meshwire.Frame) {
 		for _, m := range f.Marks {
 			sees(m.Log)
 		}
-	case meshwire.Presence, meshwire.Office, meshwire.Claims:
+	case meshwire.Presence, meshwire.Office, meshwire.Claims, meshwire.Base:
 		w.fail("outsiders see their own alone", "node %d sends frame %d to node %d", from.i, f.Type(), to.i)
 	case meshwire.Roster:
 		for _, a := range f.Agents {

@@ -101,6 +101,10 @@ func (p *proc) cut() {
 
 func (p *proc) refold() {
 	p.board, p.refolded = p.board.Restart(), true
+	p.foldDisk()
+}
+
+func (p *proc) foldDisk() {
 	page, _ := p.n.disk.Since(0, 1<<30)
 	for i := range page {
 		if err := p.board.Apply(&page[i].Record, nil); err != nil {

@@ -63,11 +63,14 @@ var mutations = []mutation{
 		{"roles/claim/granter.go", "	if len(g.silent) == 0 {\n		return 0\n	}\n	return max(", "	return 0 * max("}}, claimsTest},
 	{"a new start overtakes the one before: its log is sent to a peer that lacks the end of that", []edit{
 		{"node/replica/order.go", "	if h.sent > 0 {\n", "	if h.sent >= 0 {\n"}}, orderTest},
+	{"a base with what is owed: an open task lies below it", []edit{
+		{"roles/cut/bases.go", "	case owed:\n		r.owed[log] = true\n", ""}}, agedTest},
 }
 
 const (
 	claimsTest = "TestNothingIsHeldTwice"
 	orderTest  = "TestOneNodesWordsComeInItsOrder"
+	agedTest   = "TestRecordsLeaveWholeMeshes"
 )
 
 const (

@@ -52,22 +52,25 @@ type node struct {
 	disk *Disk
 	p    *proc // nil: not running
 
-	inMesh  bool  // it was admitted once
-	by      *node // who admitted it; nil: it founded the mesh
-	out     bool  // it was revoked: it may run, and counts no longer
-	doomed  bool  // somebody tried to
-	starts  int
-	copies  []oldCopy // of the disk, oldest first
-	past    []*Disk   // that were replaced by a copy
-	crash   crashPoint
-	slow    time.Duration // the disk is slow before
-	short   time.Duration // reads come short before
-	missed  bool          // they did once
-	full    time.Duration
-	asleep  time.Duration // suspended before
-	skew    time.Duration // of the clock at the next start
-	drift   float64
-	planned int // starts that are arranged
+	inMesh   bool  // it was admitted once
+	by       *node // who admitted it; nil: it founded the mesh
+	out      bool  // it was revoked: it may run, and counts no longer
+	doomed   bool  // somebody tried to
+	starts   int
+	lets     bool          // its settings say that old records leave
+	away     bool          // it does not start for a while
+	proposed time.Duration // a base, last
+	copies   []oldCopy     // of the disk, oldest first
+	past     []*Disk       // that were replaced by a copy
+	crash    crashPoint
+	slow     time.Duration // the disk is slow before
+	short    time.Duration // reads come short before
+	missed   bool          // they did once
+	full     time.Duration
+	asleep   time.Duration // suspended before
+	skew     time.Duration // of the clock at the next start
+	drift    float64
+	planned  int // starts that are arranged
 
 	lost bool // its store, before this start
 
@@ -129,7 +132,7 @@ func (w *World) addNode(i int) {
 func (n *node) suspended() bool { return n.w.now < n.asleep }
 
 // wall is what the machine's clock shows at its next start.
-func (n *node) wall() time.Time { return epoch.Add(n.w.now + n.skew) }
+func (n *node) wall() time.Time { return epoch.Add(n.w.now + n.w.aged + n.skew) }
 
 // guarded runs a part of the process's turn, which may end in its death.
 func (n *node) guarded(f func()) {
@@ -192,7 +195,7 @@ func (n *node) end() {
 func (n *node) startIn(d time.Duration) {
 	n.planned++
 	n.w.after(d, func() {
-		if n.planned--; n.p == nil && n.planned == 0 && n.inMesh {
+		if n.planned--; n.p == nil && n.planned == 0 && n.inMesh && !n.away {
 			n.boot()
 		}
 	})

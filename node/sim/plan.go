@@ -27,6 +27,7 @@ type Plan struct {
 	Codec    bool          // frames go through the real encoding
 	Office   bool          // there are elections and claims
 	Forces   bool          // a person may take the office
+	Aged     bool          // a month goes by at the end, and records leave
 
 	Actions []Action
 }

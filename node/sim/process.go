@@ -12,6 +12,7 @@ import (
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/member"
 )
 
@@ -57,6 +58,11 @@ type proc struct {
 	savedAt   uint64
 	saved     time.Time
 
+	made      *board.Snapshot // what it answered to madeOf
+	madeOf    hub.Ref
+	bases     map[protocol.PeerID]meshwire.Base // that peers told of
+	beginning *board.Snapshot
+
 	jobs  []func()
 	turns bool // a turn is arranged
 	busy  bool // a commit is under way
@@ -79,7 +85,7 @@ func (p *proc) clock() time.Time {
 func (p *proc) today() time.Time {
 	w := p.n.w
 	if w.mended {
-		return epoch.Add(w.now + 4*w.Plan.Skew)
+		return epoch.Add(w.now + w.aged + 4*w.Plan.Skew)
 	}
 	return p.clock().Add(p.jumped)
 }
@@ -148,6 +154,9 @@ func (p *proc) turn() {
 // rest ends a turn: what waits has the next one.
 func (p *proc) rest() {
 	p.busy = false
+	if p.beginning != nil {
+		p.begin()
+	}
 	if due := p.checkpointDue(); !due.IsZero() && !p.now.Before(due) {
 		p.checkpoint()
 	}

@@ -38,6 +38,7 @@ func (p *proc) linkDown(other *node) {
 		return // there is a new one already
 	}
 	delete(p.peers, other.peer)
+	delete(p.bases, other.peer)
 	p.rep.LinkDown(other.peer)
 	p.core.Step(p.now, hub.PeerGone{Peer: other.peer})
 }
@@ -72,6 +73,8 @@ func (p *proc) frame(from *node, f meshwire.Frame) {
 			if p.office != nil {
 				p.office.Asked(from.peer, &f)
 			}
+		case meshwire.Base:
+			p.toldOfBase(from.peer, f)
 		case meshwire.Live:
 			p.hinted(from.peer, f)
 		}
@@ -105,6 +108,7 @@ func (p *proc) replicate() {
 			p.sendRange(r)
 			p.n.reaches(atSend)
 		}
+		p.tellBase(rd.Based)
 		for _, f := range rd.Forks {
 			p.n.w.fail("no number is written twice", "node %d sees a fork of %s at %d, from node %d", p.n.i, p.n.w.logName(f.Log), f.Seq, p.n.w.byPeer[f.Peer].i)
 		}

@@ -27,6 +27,9 @@ func (w *World) Run() *Violation {
 	w.keepCopies()
 	w.runUntil(prelude + w.Plan.Length)
 	w.settle()
+	if w.Plan.Aged {
+		w.age()
+	}
 	return w.Violation
 }
 

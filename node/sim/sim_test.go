@@ -182,6 +182,9 @@ func (s *Stats) add(o *Stats) {
 	s.Released += o.Released
 	s.Wipes += o.Wipes
 	s.Missed += o.Missed
+	s.Bases += o.Bases
+	s.Leaves += o.Leaves
+	s.Begins += o.Begins
 }
 
 // check says what no run did: a simulation that never crashes proves nothing.

@@ -31,10 +31,11 @@ type World struct {
 	links   map[[2]int]*link
 	network network
 	mesh    meshKeys
-	calm    bool // nothing fails any more
-	mended  bool // all clocks are right
-	lean    bool // a long run: the judge keeps no book, and disks forget
-	hasty   bool // the control: a new main believes that it knows all claims
+	calm    bool          // nothing fails any more
+	mended  bool          // all clocks are right
+	lean    bool          // a long run: the judge keeps no book, and disks forget
+	aged    time.Duration // that went by while nothing ran
+	hasty   bool          // the control: a new main believes that it knows all claims
 	ledger  ledger
 	contest contest
 	proven  map[provenRange]bool
@@ -49,6 +50,7 @@ type World struct {
 type Stats struct {
 	Events, Frames, Commits, Crashes, Restores, Logged, Handled, Repeats, Refused int
 	Cuts, Joins, Clashes, Fulls, Takebacks                                        int
+	Bases, Leaves, Begins                                                         int
 	Terms, HandOvers, Takes, Granted, Ungranted, Released, Wipes, Missed          int
 }
 

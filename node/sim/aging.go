@@ -1,0 +1,365 @@
+package sim
+
+import (
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/turn"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
+	"github.com/aster-mesh/aster/roles/cut"
+)
+
+const (
+	agreeEvery     = 2 * time.Second
+	proposeEvery   = 15 * time.Second
+	agedFor        = cut.BaseAge + 24*time.Hour
+	agedTalk       = 60 * time.Second
+	baseCheckpoint = "base"
+)
+
+// age lets a month go by over a mesh that has come to rest, in which one node may be away; then the members agree on bases while
+// they talk, die and are cut off, newcomers come, and who was away is back.
+func (w *World) age() {
+	if w.Violation != nil {
+		return
+	}
+	dice := rand.New(rand.NewPCG(w.Plan.Seed, 0xA6ED))
+	w.aged = agedFor
+	w.calm, w.mended = false, false
+	inside := w.inside()
+	away := inside[dice.IntN(len(inside))]
+	for _, n := range w.nodes {
+		if n.p == nil {
+			continue
+		}
+		n.kill("and a month goes by")
+		n.lets = dice.IntN(3) > 0
+		n.away = n == away && len(inside) > 2
+		n.startIn(w.between(0, 3*time.Second))
+	}
+	w.logf("a month went by; node %d is away", away.i)
+	w.after(agreeEvery, w.agreeing)
+	for i := range 30 {
+		a := Action{Do: Say, A: dice.IntN(64), B: dice.IntN(64), N: dice.IntN(1 << 16), For: time.Duration(dice.IntN(8000)) * time.Millisecond}
+		switch i % 5 {
+		case 3:
+			a.Do = []Verb{Crash, Split, Cut, Drop, Fail, Stop}[dice.IntN(6)]
+		case 4:
+			a.Do = []Verb{Say, Join, Person, Away}[dice.IntN(4)]
+		}
+		w.after(time.Duration(dice.Int64N(int64(agedTalk))), func() { w.do(a) })
+	}
+	late := func() time.Duration { return agedTalk/2 + time.Duration(dice.Int64N(int64(agedTalk/2))) }
+	w.after(late(), func() {
+		away.away = false
+		away.startIn(0)
+	})
+	for range 2 {
+		w.after(late(), func() { w.do(Action{Do: Join, A: dice.IntN(64)}) })
+	}
+	w.runUntil(w.now + agedTalk)
+	w.settle()
+}
+
+// agreeing has every node look now and then for what is due about bases.
+func (w *World) agreeing() {
+	for _, n := range w.nodes {
+		if n.p != nil && n.inMesh && !n.out && n.role.Inside() {
+			n.p.post(n.p.agree)
+		}
+	}
+	w.after(agreeEvery, w.agreeing)
+}
+
+func noRest() error { return nil }
+
+// agree is Node.agree, all at one moment: the real one reads beside the loop.
+func (p *proc) agree() {
+	if p.standing(p.n.peer) != insider {
+		return
+	}
+	held, agreed := p.board.BaseHeld()
+	asked, answers := p.board.BaseAsked()
+	from := p.board.From()
+	base := func(log protocol.LogID) uint64 { return from.Base(log).Seq }
+	up := func(peer protocol.PeerID) bool { return peer == p.n.peer || p.peers[peer] != nil }
+	mine := cut.Proposer("", turn.InsideOf(p.roster()), up) == p.n.peer
+	open := asked != nil && asked.Prev == from.ID()
+	said := false
+	for _, a := range answers {
+		said = said || a.By() == p.n.peer
+	}
+	switch {
+	case held != nil && cut.Raises(base, agreed):
+		p.standOn(from, agreed)
+	case open && !said:
+		p.answerBase(asked, from)
+	case open && mine && p.made != nil && p.madeOf == (hub.Ref{Log: asked.Log(), Seq: asked.Seq()}) && (held == nil || held.Log.LogID != asked.Log() || held.Seq != asked.Seq()):
+		p.holdBase(asked, answers)
+	case mine && p.n.w.now-p.n.proposed >= proposeEvery:
+		p.n.proposed = p.n.w.now
+		marks := p.rise(from).Marks(protocol.CutMarksMax)
+		if len(marks) > 0 {
+			body := protocol.CutBody{Step: protocol.CutBase, Marks: map[string]uint64{}, Prev: from.ID()}
+			for log, seq := range marks {
+				body.Marks[log.String()] = seq
+			}
+			p.authorCut(body)
+		}
+	case p.n.lets && held != nil && from != nil && held.Digest == from.Digest():
+		p.letGo(from)
+	}
+}
+
+func (p *proc) authorCut(body protocol.CutBody) {
+	p.core.Step(p.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(body)})
+}
+
+func (p *proc) durable(marks map[protocol.LogID]uint64) bool {
+	for log, seq := range marks {
+		if p.n.disk.Durable(log) < seq {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *proc) standOn(from *board.Snapshot, agreed map[protocol.LogID]uint64) {
+	if !p.durable(agreed) {
+		return
+	}
+	snap, err := turn.SnapshotAt(p.n.disk, p.n.w.mesh.id, from, agreed, nil)
+	if err != nil {
+		p.n.w.fail("boards fold up to a base", "node %d: %v", p.n.i, err)
+		return
+	}
+	_ = p.n.disk.SaveCheckpoint(baseCheckpoint, 0, snap.Encode())
+	p.mayDie("before it stands on a base")
+	p.board.Settle(snap)
+	p.n.w.Stats.Bases++
+	if p.board.Stale() {
+		p.refold()
+		p.dirty = true
+	}
+}
+
+// mayDie is a crash between two steps.
+func (p *proc) mayDie(when string) {
+	if w := p.n.w; !w.calm && w.chance(0.1) {
+		p.n.kill(when)
+		p.n.startIn(w.between(0, 3*time.Second))
+		panic(died{p.n})
+	}
+}
+
+func (p *proc) owed() *turn.Owed {
+	o, err := turn.OwedNow(p.board, p.core.Questions())
+	if err != nil {
+		p.n.w.fail("the board folds", "node %d: %v", p.n.i, err)
+	}
+	return o
+}
+
+func (p *proc) rise(from *board.Snapshot) *cut.Rise {
+	rise := cut.NewRise(p.now, 0, func(log protocol.LogID) uint64 { return from.Base(log).Seq })
+	o := p.owed()
+	_ = turn.FindBase(p.n.disk, rise, func(recs []protocol.Record) (out []bool, err error) {
+		for i := range recs {
+			out = append(out, o.For(&recs[i]))
+		}
+		return out, nil
+	}, noRest)
+	return rise
+}
+
+func (p *proc) cutBody(log protocol.LogID, seq uint64) (body protocol.CutBody, marks map[protocol.LogID]uint64) {
+	st, ok, _ := p.n.disk.At(log, seq)
+	if !ok {
+		return body, nil
+	}
+	body, _ = protocol.DecodeBody[protocol.CutBody](&st.Record)
+	marks, _ = board.Marks(body.Marks)
+	return body, marks
+}
+
+func (p *proc) answerBase(asked *board.BaseAsked, from *board.Snapshot) {
+	_, marks := p.cutBody(asked.Log(), asked.Seq())
+	if marks == nil || !p.durable(marks) || !p.rise(from).Bears(marks) {
+		return
+	}
+	snap, err := turn.SnapshotAt(p.n.disk, p.n.w.mesh.id, from, marks, nil)
+	if err != nil {
+		p.n.w.fail("boards fold up to a base", "node %d: %v", p.n.i, err)
+		return
+	}
+	p.made, p.madeOf = snap, hub.Ref{Log: asked.Log(), Seq: asked.Seq()}
+	p.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: asked.Log().String(), Seq: asked.Seq(), Fold: board.FoldVersion, Digest: snap.Digest()})
+}
+
+func (p *proc) holdBase(asked *board.BaseAsked, answers []board.CutAnswer) {
+	var all []cut.Answer
+	for _, a := range answers {
+		all = append(all, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
+		if a.Digest != p.made.Digest() && !p.n.w.byPeer[a.By()].out {
+			p.n.w.fail("boards are alike at a base", "nodes %d and %d answer otherwise", p.n.i, p.n.w.byPeer[a.By()].i)
+		}
+	}
+	a, ok := cut.Holds(turn.InsideOf(p.made.State().Roster()), all)
+	body, marks := p.cutBody(asked.Log(), asked.Seq())
+	if !ok || marks == nil {
+		return
+	}
+	body.Step, body.Log, body.Seq, body.Fold, body.Digest = protocol.CutHold, asked.Log().String(), asked.Seq(), a.Fold, a.Digest
+	p.authorCut(body)
+}
+
+func basesOf(snap *board.Snapshot) (out []journal.Base) {
+	for _, b := range snap.Bases() {
+		out = append(out, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
+	}
+	return out
+}
+
+func (p *proc) letGo(from *board.Snapshot) {
+	raised := false
+	for _, b := range from.Bases() {
+		here, _ := p.n.disk.Base(b.Log)
+		raised = raised || here.Seq < b.Seq
+	}
+	if !raised {
+		return
+	}
+	o := p.owed()
+	for r := range p.n.disk.order.from(0) {
+		if rec := &r.Record; rec.Seq <= from.Base(rec.Log).Seq && o.For(rec) {
+			p.n.w.fail("nothing that is owed lies below a base", "node %d: %s %d (%s)", p.n.i, p.n.w.logName(rec.Log), rec.Seq, rec.Kind)
+		}
+	}
+	if !p.rebased(p.n.disk.Leave(basesOf(from), from.Encode())) {
+		return
+	}
+	p.n.w.Stats.Leaves++
+	p.mayDie("when records have left")
+	for _, b := range from.Bases() {
+		p.rep.Based(b.Log, b.Seq)
+	}
+}
+
+// rebased says whether the disk took a base; if it failed for good, the process ends.
+func (p *proc) rebased(err error) bool {
+	if errors.Is(err, errPower) {
+		p.n.kill("of its disk")
+		p.n.startIn(p.n.w.between(100*time.Millisecond, 5*time.Second))
+		panic(died{p.n})
+	}
+	return err == nil
+}
+
+// standsOn is standsOn.
+func (n *node) standsOn() *board.Snapshot {
+	var begins, kept *board.Snapshot
+	read := func(raw []byte) *board.Snapshot {
+		snap, err := board.DecodeSnapshot(raw)
+		if err != nil {
+			n.w.fail("snapshots are read", "node %d: %v", n.i, err)
+		}
+		return snap
+	}
+	if raw, ok, _ := n.disk.Snapshot(); ok {
+		begins = read(raw)
+	}
+	if _, raw, ok, _ := n.disk.Checkpoint(baseCheckpoint); ok {
+		kept = read(raw)
+		for _, b := range begins.Bases() {
+			if kept.Base(b.Log).Seq < b.Seq {
+				return begins
+			}
+		}
+		return kept
+	}
+	return begins
+}
+
+// tellBase is loop.tellBase.
+func (p *proc) tellBase(peers []protocol.PeerID) {
+	raw, ok, _ := p.n.disk.Snapshot()
+	if !ok || len(peers) == 0 {
+		return
+	}
+	snap, err := board.DecodeSnapshot(raw)
+	if err != nil {
+		p.n.w.fail("snapshots are read", "node %d: %v", p.n.i, err)
+		return
+	}
+	f := meshwire.Base{Bytes: uint64(len(raw))}
+	_, _ = hex.Decode(f.Digest[:], []byte(snap.Digest()))
+	for _, peer := range peers {
+		if p.standing(peer) == insider {
+			p.sendTo(peer, f)
+		}
+	}
+}
+
+// toldOfBase is loop.toldOfBase with the fetching, which may be cut off.
+func (p *proc) toldOfBase(from protocol.PeerID, f meshwire.Base) {
+	if p.standing(from) != insider || !p.inside {
+		return
+	}
+	p.bases[from] = f
+	inviter := protocol.PeerID("")
+	if p.n.by != nil {
+		inviter = p.n.by.peer
+	}
+	peer, ok := turn.WhoseBase(p.bases, inviter, p.peers[inviter] != nil)
+	if !ok {
+		return
+	}
+	w, to, said := p.n.w, p.n.w.byPeer[peer], p.bases[peer]
+	w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
+		raw, ok, _ := to.disk.Snapshot()
+		if p.gone || to.p == nil || !ok || !w.network.passes(to.i, p.n.i) {
+			return
+		}
+		snap, err := board.DecodeSnapshot(raw)
+		if err == nil && snap.Digest() == hex.EncodeToString(said.Digest[:]) {
+			p.post(func() { p.beginning = snap })
+		}
+	})
+}
+
+// begin is loop.begin.
+func (p *proc) begin() {
+	snap := p.beginning
+	p.beginning = nil
+	lacks := false
+	for _, b := range snap.Bases() {
+		lacks = lacks || p.rep.Head(b.Log).Seq < b.Seq
+	}
+	for _, b := range p.board.From().Bases() {
+		lacks = lacks && snap.Base(b.Log).Seq >= b.Seq
+	}
+	if !lacks || !p.rebased(p.n.disk.Begin(basesOf(snap), snap.Encode())) {
+		return
+	}
+	p.n.w.logf("node %d begins at a base", p.n.i)
+	p.n.w.Stats.Begins++
+	p.mayDie("when it has begun at a base")
+	p.board = snap.State()
+	p.foldDisk()
+	for p.board.Stale() {
+		p.refold()
+	}
+	clear(p.bases)
+	p.again(protocol.Refuse(protocol.CodeBusy, "this node has just begun at what other members hold", "say it again"))
+	p.savedAt = 0
+	p.checkpoint()
+}
+
+// left says whether a message lies below the base at which a node begins.
+func (n *node) left(ref hub.Ref) bool { return ref.Seq <= n.disk.bases[ref.Log].Seq }
