@@ -46,8 +46,11 @@ func below(records []*protocol.Record, ends []Base) (out []*protocol.Record) {
 // TestABaseIsTheSameInEveryOrder, and whoever goes on from it shows what those show that hold everything: whenever they took it,
 // by whichever bases they came there, and whatever is revoked later.
 func TestABaseIsTheSameInEveryOrder(t *testing.T) {
-	taken, whole := 0, 0
-	for seed := range uint64(25) {
+	taken, whole, seeds := 0, 0, uint64(25)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		j := randomJournal(t, seed, 160)
 		dice := rand.New(rand.NewPCG(seed, 0xBA5E))
 		ends1, at1 := j.ends(dice, nil)
@@ -97,7 +100,7 @@ func TestABaseIsTheSameInEveryOrder(t *testing.T) {
 			whole++
 		}
 	}
-	if taken < 5 || whole < 2 {
+	if taken < int(seeds)/5 || whole == 0 {
 		t.Errorf("%d boards were folded anew for a base, and %d showed what no base shows", taken, whole)
 	}
 }
