@@ -111,7 +111,7 @@ func (l *loop) roomChanged(v *visit, e foreign.RoomChange) {
 	if r == nil {
 		return
 	}
-	if is, _ := b.isIn(r, s.agent); !is {
+	if !b.holds(r, s.agent) {
 		return // none of its business
 	}
 	value := foreign.Rename(e.Value, string(r.here), b.calledHere)
@@ -237,7 +237,7 @@ func (l *loop) farAsked(o hub.FarAsked) {
 func (s *seat) leaveRooms() {
 	var in []*farRoom
 	s.b.eachRoom(func(r *farRoom) {
-		if is, _ := s.b.isIn(r, s.agent); is {
+		if s.b.holds(r, s.agent) {
 			in = append(in, r)
 		}
 	})

@@ -129,6 +129,12 @@ func (b *farBoard) isIn(r *farRoom, agent protocol.AgentID) (is bool, why string
 	return r.in[protocol.FoldAgentID(agent)] != "", reasonNotIn
 }
 
+// holds is isIn without the reason.
+func (b *farBoard) holds(r *farRoom, agent protocol.AgentID) bool {
+	is, _ := b.isIn(r, agent)
+	return is
+}
+
 // ours is the agent of ours that is called so there; empty: none is.
 func (b *farBoard) ours(there protocol.AgentID) (agent protocol.AgentID) {
 	b.eachSeat(func(s *seat) {
@@ -181,7 +187,7 @@ func (l *loop) farOf(in *hub.Say) *hub.Far {
 		return nil
 	}
 	far := &hub.Far{Room: r.here}
-	far.In, _ = b.isIn(r, in.As)
+	far.In = b.holds(r, in.As)
 	if s := b.seatOf(in.As); s != nil {
 		far.There = s.present() != nil
 	}

@@ -29,6 +29,8 @@ type wordIn struct {
 	until time.Time // of HoldMinute
 	word  protocol.MsgID
 	at    time.Time // when word was sent
+
+	seen, booked bool // it was named on this connection; that our agent is in was booked
 }
 
 // roomMinute is how long a room's hub counts what one agent says.
@@ -37,6 +39,9 @@ const roomMinute = time.Minute
 func (sp *speaking) room(id string) *wordIn {
 	if sp.rooms == nil {
 		sp.rooms = map[string]*wordIn{}
+	}
+	if sp.rooms[id] == nil && len(sp.rooms) >= 2*farRoomsMax {
+		return &wordIn{} // no board has so many of ours in rooms: it makes them up
 	}
 	if sp.rooms[id] == nil {
 		sp.rooms[id] = &wordIn{}
@@ -100,11 +105,42 @@ func (sp *speaking) later(msg protocol.MsgID) {
 	}
 }
 
+// roomBytes is what an agent's coming into a room and going out of it may cost here: a board that lets it come and go without
+// end comes to the end of its quota.
+const roomBytes = 4 << 10
+
+// books counts that our agent comes into a room, before anything is kept of it; false: the board's quota is used up.
+func (v *visit) books(id string) bool {
+	r := v.s.b.room(id)
+	was := r != nil && v.s.b.holds(r, v.s.agent)
+	sp := &v.rooms
+	sp.mu.Lock()
+	w := sp.room(id)
+	w.booked = w.booked || was && !w.seen // from an earlier connection
+	w.seen = true
+	done := w.booked
+	sp.mu.Unlock()
+	if !done && v.s.b.spend(roomBytes) != nil {
+		return false
+	}
+	sp.mu.Lock()
+	w.booked = true
+	sp.mu.Unlock()
+	return true
+}
+
+// unbook notes that our agent is out.
+func (sp *speaking) unbook(id string) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.room(id).booked = false
+}
+
 // askForRooms asks the hub of each room that our agent was in whether it still is: the answer is for who is in alone.
 func (v *visit) askForRooms() {
 	b := v.s.b
 	b.eachRoom(func(r *farRoom) {
-		if is, _ := b.isIn(r, v.s.agent); is {
+		if b.holds(r, v.s.agent) {
 			v.say(foreign.RoomVerb("RequestRoomArtifacts", map[string]string{"roomId": r.id}, time.Now(), string(newID())))
 		}
 	})
@@ -114,6 +150,12 @@ func (v *visit) askForRooms() {
 func (v *visit) roomChange(e foreign.RoomChange) {
 	s := v.s
 	now := time.Now()
+	if e.In && !v.books(e.Room) || e.Agent != "" && s.b.ours(e.Agent) != "" && s.b.spend(roomBytes) != nil {
+		return
+	}
+	if e.Out || e.Over {
+		v.rooms.unbook(e.Room)
+	}
 	freed := e.Free && v.rooms.frees(e.Room, false)
 	if e.Hold != "" {
 		v.rooms.holds(&e, now)
@@ -211,6 +253,8 @@ func (v *visit) takeInRoom(m *foreign.Message, files []protocol.BlobRef) {
 	switch {
 	case no == nil && n.full() != nil:
 		return
+	case no == nil && !v.books(id):
+		no = protocol.Refuse(protocol.CodeTooMany, "this board has used what it may take at this node", "")
 	case no == nil && own == "":
 		if no = s.b.spend(hub.Size(&env)); no != nil {
 			break

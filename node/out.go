@@ -274,15 +274,22 @@ func (l *loop) repeatAck(s *socket, t hub.Told) {
 	if err != nil || !ok {
 		return
 	}
+	l.roomRepeat(s, t.ID, &m)
 	for _, tier := range m.Tiers {
+		by := m.Envelope.To
+		if m.Envelope.Room != "" {
+			by = tier.Agent
+		}
 		switch tier.Tier {
 		case protocol.Persisted:
-			s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: asterism.KindDelivered, From: m.Envelope.To}))
+			if m.Envelope.Room == "" {
+				s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: asterism.KindDelivered, From: by}))
+			}
 		case protocol.Processed:
-			s.conn.Send(l.enc.AckProcessed(l.now, m.Envelope.From, asterism.Processed{From: asterism.Sender{ID: m.Envelope.To}, For: t.ID}))
+			s.conn.Send(l.enc.AckProcessed(l.now, m.Envelope.From, asterism.Processed{From: asterism.Sender{ID: by}, For: t.ID}))
 		}
 		if l.core.WantsTiers(s.id) && tier.Tier != hub.Given && tier.Tier != hub.Kept && tier.Tier != protocol.Handed {
-			s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: string(tier.Tier), From: m.Envelope.To, Reason: tier.Reason}))
+			s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{For: t.ID, Kind: string(tier.Tier), From: by, Reason: tier.Reason}))
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/asterism"
 )
@@ -32,6 +34,17 @@ func (l *loop) roomAcked(o hub.RoomAcked) {
 				For: o.ID, Kind: asterism.KindDelivered, From: protocol.AgentID("room:" + o.Room), Room: true, Reached: o.Reached, Offline: o.Offline}))
 		}
 	}
+}
+
+// roomRepeat acknowledges a room's message that is said again, as the room did when it passed it on. A room of another board has
+// it once that board says so.
+func (l *loop) roomRepeat(s *socket, id protocol.MsgID, m *journal.Message) {
+	room := protocol.AgentID(m.Envelope.Room)
+	if room == "" || l.core.IsAbroad(room) && !slices.ContainsFunc(m.Tiers, func(t journal.TierPut) bool { return t.Tier == protocol.Persisted && t.Agent == room }) {
+		return
+	}
+	s.conn.Send(l.enc.Ack(l.now, m.Envelope.From, asterism.Ack{
+		For: id, Kind: asterism.KindDelivered, From: "room:" + room, Room: true, Reached: len(m.Envelope.Rcpt)}))
 }
 
 // maySeeChannel: a room's channel is for who is in it, and for boards.
