@@ -44,10 +44,11 @@ var mayImport = map[string][]string{
 	"node/mesh":    {"protocol"},
 	"node/replica": {"protocol"},
 	"node/trace":   {"protocol"},
+	"node/webpush": {"protocol"},
 	"node/turn":    {"board", "node/hub", "node/journal", "node/replica", "protocol", "protocol/meshwire", "roles/claim", "roles/cut", "roles/election", "roles/member"},
 	// Tests alone use it. It holds the cores together as package node does, without a shell.
 	"node/sim": {"board", "node/hub", "node/journal", "node/replica", "node/turn", "protocol", "protocol/meshwire", "roles", "roles/claim", "roles/cut", "roles/election", "roles/member"},
-	"node": {"board", "board/web", "node/backup", "node/bridge", "node/foreign", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica", "node/trace", "node/turn",
+	"node": {"board", "board/web", "node/backup", "node/bridge", "node/foreign", "node/gossip", "node/hub", "node/journal", "node/link", "node/mesh", "node/replica", "node/trace", "node/turn", "node/webpush",
 		"protocol", "protocol/api", "protocol/asterism", "protocol/meshwire", "roles", "roles/access", "roles/claim", "roles/cut", "roles/deadlock", "roles/election", "roles/keys", "roles/member", "roles/retain", "roles/room", "roles/worker",
 		"spec", "spec/check"}, // its tests play the vectors
 

@@ -43,6 +43,9 @@ type Config struct {
 
 	probe      func(*Node)   // tests look inside
 	silentWait time.Duration // tests; 0: a minute
+	pushes     pushService   // tests; nil: the Internet's
+	pushEvery  time.Duration // tests; 0: pushLook
+	pushSettle time.Duration // tests; 0: webpush.Settle
 	askTime    time.Duration // tests; 0: half a minute
 	goneAfter  time.Duration // tests; 0: a minute
 	cutLook    time.Duration // tests; 0: a minute; below: not by itself

@@ -33,6 +33,7 @@ type Node struct {
 	mesh     *mesh.Mesh
 	gossip   *gossip.Gossip // nil on an outside node
 	web      *web.Server
+	push     *pushing
 	bridge   *bridge.Bridge
 	traces   *trace.Exporter // nil: off
 	abroad   *abroad

@@ -9,7 +9,7 @@ import (
 	"github.com/aster-mesh/aster/board/web"
 )
 
-// operatorsFile is a file of the board: accounts and ended sessions, or access lists.
+// operatorsFile is a file of the board: accounts and ended sessions, access lists, or who is told by web push.
 type operatorsFile string
 
 // Load implements web.Keeper.
@@ -32,7 +32,8 @@ func (n *Node) openWeb(exposed bool) error {
 	}
 	if n.web, err = web.New(web.Config{
 		Backend: n, Token: n.token, SessionKey: key.Seed(), Keeper: operatorsFile(n.home.path("operators.json")),
-		Access: operatorsFile(n.home.path("access.json")), Exposed: exposed, OnAccess: n.accessChanged, Log: n.log,
+		Access: operatorsFile(n.home.path("access.json")), Pushes: operatorsFile(n.home.path("push.json")),
+		Exposed: exposed, OnAccess: n.accessChanged, Log: n.log,
 	}); err != nil {
 		return fmt.Errorf("%w. Put a backup of operators.json back, or delete it: then there are no accounts", err)
 	}

@@ -36,7 +36,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
-	n := &Node{cfg: cfg, log: cfg.Log, home: h, began: time.Now(), pages: newPages(), token: randomText(32), figures: newFigures()}
+	n := &Node{cfg: cfg, log: cfg.Log, home: h, began: time.Now(), pages: newPages(), token: randomText(32), figures: newFigures(), push: newPushing(&cfg)}
 	n.ctx, n.stop = context.WithCancelCause(ctx)
 	n.done = n.ctx.Done()
 	defer n.stop(errStopping)
@@ -290,6 +290,7 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	}
 	add("twins", n.lookForTwins)
 	add("traces", n.traces.Run)
+	add("web push", behind(gate, n.tellPushes))
 	if n.runner != nil && n.fenced.Load() == nil {
 		if err := n.startRunner(); err != nil {
 			endLoop()

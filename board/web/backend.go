@@ -24,6 +24,7 @@ type Backend interface {
 	Sockets
 	Office
 	Backups
+	Pushes
 }
 
 // Backups is what an export and a repair ask of the running node.

@@ -54,6 +54,8 @@
 // and the old contract: GET /api/state, GET /api/events (S+T), GET /api/whoami (anyone), POST /api/feedback (S).
 // People's accounts: GET and POST /api/operators, DELETE /api/operators/{id} (T), POST /api/login (anyone, {"id","password"}),
 // POST /api/logout (S). Once there is one, nobody is let in for being on this machine.
+// Web push: GET /api/push/{vapid-public-key,latest}, POST /api/push/{subscribe,unsubscribe,seen} (S); a subscription is its
+// session's, and ends with it.
 //
 // Of the durations, "30s" and "5m" are read as Go does; without one, wait lasts an hour and messages/{id} 30 s.
 // Codes beyond protocol's: "no-credential" 401, "wrong-host", "wrong-origin", "cross-site" 403, "token-in-url" 400,

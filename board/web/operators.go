@@ -30,7 +30,8 @@ const (
 
 // operators are the accounts of people, and which sign-ins hold. Safe for concurrent use.
 type operators struct {
-	keep Keeper // nil: nothing outlives the process
+	keep  Keeper // nil: nothing outlives the process
+	ended func() // called after a change, which may have ended sessions; set before the first request
 
 	// without is done once there is an account: whoever was let in for being on this machine is not any more.
 	without context.Context
@@ -90,6 +91,14 @@ func newOperators(keep Keeper) (*operators, error) {
 
 // change applies do to a copy and makes it the truth once it is kept. Then it ends the sessions that hold no more.
 func (o *operators) change(now time.Time, do func(*operatorsFile) *protocol.Refusal) error {
+	err := o.exchange(now, do)
+	if err == nil && o.ended != nil {
+		o.ended()
+	}
+	return err
+}
+
+func (o *operators) exchange(now time.Time, do func(*operatorsFile) *protocol.Refusal) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	next := o.file
@@ -133,6 +142,13 @@ func (f *operatorsFile) holds(in *admission) bool {
 	}
 	a, ok := f.Accounts[in.account]
 	return ok && a.Epoch == in.epoch
+}
+
+// still says whether a sign-in that is in time was not ended.
+func (o *operators) still(in *admission) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.file.holds(in)
 }
 
 // enter says whether a sign-in holds, and returns what ends with it.

@@ -119,7 +119,7 @@ func (s *Server) pageRows() (out []route) {
 
 // rows are all routes that there are.
 func (s *Server) rows() []route {
-	return slices.Concat(s.table(), s.pageRows(), s.officeTable(), s.accountRows(), s.watchedRows(), s.accessRows(), s.backupRows(), s.boardTable(), s.openFiles())
+	return slices.Concat(s.table(), s.pageRows(), s.officeTable(), s.accountRows(), s.pushRows(), s.watchedRows(), s.accessRows(), s.backupRows(), s.boardTable(), s.openFiles())
 }
 
 // routes mounts the table. What is not in it is told apart only after the checks of place.

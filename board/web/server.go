@@ -25,6 +25,8 @@ type Config struct {
 	Keeper Keeper
 	// Access keeps which addresses are let in (package access); nil: all private ones, until the process ends.
 	Access Keeper
+	// Pushes keeps who is told by web push; nil: nothing of that outlives the process.
+	Pushes Keeper
 	// Exposed says that the board listens for other machines too.
 	Exposed bool
 	// OnAccess is called after a request has changed which addresses are let in. It must not block.
@@ -50,6 +52,7 @@ type Server struct {
 	exposed   bool
 	onAccess  func()
 	failures  failures
+	pushes    pushes
 	nobodys   password // is compared with where there is no account, so that it takes as long
 	rounds    int      // of hashing a password
 	assets    map[string]asset
@@ -100,6 +103,12 @@ func New(cfg Config) (*Server, error) {
 	if s.operators, err = newOperators(cfg.Keeper); err != nil {
 		return nil, err
 	}
+	s.pushes = pushes{keep: cfg.Pushes, holds: func(in admission, now time.Time) bool { return now.Before(in.until) && s.operators.still(&in) }}
+	if err := s.pushes.read(); err != nil {
+		s.log.Warn("nobody is told by web push until their page is opened again", "err", err)
+	}
+	s.operators.ended = s.prunePushes
+	s.prunePushes()
 	s.nobodys = password{Salt: make([]byte, 16), Hash: make([]byte, sha256.Size)}
 	rand.Read(s.nobodys.Salt)
 	rand.Read(s.nobodys.Hash)

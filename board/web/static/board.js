@@ -6,6 +6,7 @@ import { listen } from "./keys.js";
 import { begin, leave, select, show, travel, where } from "./route.js";
 import { forget, recall, remember, work } from "./offline.js";
 import { Notifier } from "./notify.js";
+import { again, attend } from "./push.js";
 import { Past } from "./replay.js";
 import { waitingFor } from "./needs.js";
 import { toast } from "./toast.js";
@@ -79,6 +80,7 @@ function draw(reasons) {
     else parts[name].draw(store, dated.has(name) ? known() : now);
   }
   parts.stream.drawLast(known());
+  attend(store, now);
   if (reasons.has("asks") || reasons.has("status")) notifier.look(clock());
   if (reasons.has("status") && store.loaded && store.connected) remember(store, now);
 }
@@ -89,6 +91,7 @@ let second = 0;
 let hiddenAt = 0;
 function tick() {
   clearInterval(second);
+  attend(store, clock());
   if (document.hidden) {
     hiddenAt = clock();
     return;
@@ -236,5 +239,5 @@ feed.gone = forget;
 parts.panel.follow(false);
 routed();
 tick();
-feed.start();
+feed.start().then(again);
 work();

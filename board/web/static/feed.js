@@ -14,9 +14,9 @@ export class Refused extends Error {
   }
 }
 
-// ask calls the API. It throws Refused with the node's words, or TypeError when nobody answers.
+// ask calls the API, or another address of the board. It throws Refused with the node's words, or TypeError when nobody answers.
 export async function ask(path, options = {}) {
-  const answer = await fetch("/api/v1/" + path, options);
+  const answer = await fetch(path.startsWith("/") ? path : "/api/v1/" + path, options);
   if (answer.ok) return answer.json();
   let refusal = { code: "internal", reason: answer.statusText || "HTTP " + answer.status };
   try {

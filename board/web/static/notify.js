@@ -1,9 +1,11 @@
 // Notifications, off until asked for (BOARD 7): what interrupts is a risk, the last half of a clock, a blocked task that
 // was begun here, and no main for half a minute. One tab speaks for all. They hold names and clocks, no words of others.
+// Where the node tells by web push (push.js), pages do not tell as well.
 import { plain } from "./dom.js";
 import { countdown } from "./words.js";
 import { mine } from "./needs.js";
 import { keep, kept } from "./kept.js";
+import { state } from "./push.js";
 import { t } from "./strings.js";
 
 const settle = 5000; // answered meanwhile: nobody is told
@@ -42,7 +44,7 @@ export class Notifier {
   }
 
   look(now) {
-    if (!wanted() || !this.leads || Number(kept("snooze")) > now) return;
+    if (!wanted() || state() === "on" || !this.leads || Number(kept("snooze")) > now) return;
     const due = this.store.asks.filter((a) => this.interrupts(a, now) && !this.store.setAside.has(a.id));
     if (this.noMain(now)) due.push({ id: "main", kind: "main" });
     const ids = new Set(due.map((a) => a.id));

@@ -5,6 +5,7 @@ import { ask, post, Refused } from "./feed.js";
 import { keep, kept } from "./kept.js";
 import { show } from "./route.js";
 import * as notify from "./notify.js";
+import { pushSwitch, quiet } from "./push.js";
 import { newMsgID } from "./ids.js";
 import { toast } from "./toast.js";
 import "./qr.js";
@@ -39,6 +40,7 @@ class Settings extends HTMLElement {
   }
 
   async load() {
+    this.push.draw();
     const one = async (part, path, fill) => {
       try {
         part.rows.replaceChildren(...fill(await ask(path)));
@@ -200,9 +202,10 @@ class Settings extends HTMLElement {
       toast(t(tells.checked ? "tells_on" : "tells_off"));
     } } });
     tells.checked = notify.wanted();
-    const mute = pressed(t("snooze"), () => { notify.snooze(Date.now()); toast(t("snoozed"), { label: t("undo"), act: () => keep("snooze", null) }); }, { disabled: !notify.can() });
+    const mute = pressed(t("snooze"), () => { notify.snooze(Date.now()); quiet(); toast(t("snoozed"), { label: t("undo"), act: () => { keep("snooze", null); quiet(); } }); }, { disabled: !notify.can() });
+    this.push = pushSwitch(toast);
     return [el("p", { class: "quiet" }, t("of_this_browser")), el("label", { class: "switch" }, keys, " ", t("keys_on")),
-      el("label", { class: "switch" }, tells, " ", t("tell_me")), el("p", { class: "quiet" }, t(notify.can() ? "about_tells" : "tells_only")), el("p", {}, mute)];
+      el("label", { class: "switch" }, tells, " ", t("tell_me")), el("p", { class: "quiet" }, t(notify.can() ? "about_tells" : "tells_only")), ...this.push.nodes, el("p", {}, mute)];
   }
 }
 customElements.define("as-settings", Settings);

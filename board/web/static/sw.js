@@ -23,3 +23,36 @@ addEventListener("fetch", (e) => {
     }
   })());
 });
+
+// A push says how much waits, and nothing else. Its sentences are the page's, which left them where only this looks.
+addEventListener("push", (e) => e.waitUntil(tell(e.data)));
+
+async function tell(data) {
+  const [note, words, pages] = await Promise.all([noteOf(data), sentences(), clients.matchAll({ type: "window" })]);
+  if (pages.some((c) => c.visibilityState === "visible")) return;
+  const main = note.noMain > 0 ? words.main : "";
+  const waits = note.waiting === 1 ? words.one : note.waiting > 1 ? words.some.replace("{n}", String(note.waiting)) : "";
+  await registration.showNotification(waits || main || words.other, { body: waits && main, tag: "aster.push", icon: "/static/icon.svg", silent: true });
+}
+
+async function noteOf(data) {
+  try {
+    const note = data ? data.json() : await (await fetch("/api/push/latest")).json();
+    return { waiting: Number(note.waiting) || 0, noMain: Number(note.noMain) || 0 };
+  } catch {
+    return { waiting: 0, noMain: 0 };
+  }
+}
+
+async function sentences() {
+  const kept = await caches.match("/push-words", { cacheName: "aster.words" }).catch(() => null);
+  return kept ? kept.json() : { some: "aster: {n}", one: "aster: 1", main: "aster", other: "aster" };
+}
+
+addEventListener("notificationclick", (e) => {
+  e.notification.close();
+  e.waitUntil((async () => {
+    const [page] = await clients.matchAll({ type: "window" });
+    return page ? page.focus() : clients.openWindow("/");
+  })());
+});
