@@ -71,6 +71,8 @@ func (n *Node) documentWord(m *journal.Message) api.DocumentWord {
 		Kind: valueOf[string](v, "kind"), Tab: valueOf[string](v, "tab"), Choice: protocol.CutText(valueOf[string](v, "choice"), agendaText),
 		Text: protocol.CutText(cmp.Or(valueOf[string](v, "text"), valueOf[string](v, "label")), agendaText)}
 	switch out.Kind {
+	case "mode":
+		out.Standby = valueOf[*bool](v, "standby")
 	case "context-feedback":
 		out.Ref = valueOf[string](v, "refId")
 	case "proceed":

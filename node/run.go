@@ -284,13 +284,12 @@ func (n *Node) runParts(ln net.Listener, joined *api.Joined) error {
 	add("attachments", n.sweeping)
 	add("retention", n.retaining)
 	add("comparison", behind(gate, n.comparing))
-	add("snapshots", n.fetching)
 	if n.cfg.Deadlock.Detect {
 		add("deadlock", n.watchDeadlocks)
 	}
-	add("twins", n.lookForTwins)
-	add("traces", n.traces.Run)
-	add("web push", behind(gate, n.tellPushes))
+	for name, part := range map[string]func(context.Context) error{"snapshots": n.fetching, "twins": n.lookForTwins, "traces": n.traces.Run, "web push": behind(gate, n.tellPushes)} {
+		add(name, part)
+	}
 	if n.runner != nil && n.fenced.Load() == nil {
 		if err := n.startRunner(); err != nil {
 			endLoop()

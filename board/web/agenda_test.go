@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -65,13 +66,14 @@ func (f *fake) writes(doc map[string]any) {
 func (f *fake) hears(node string, req api.SendRequest) {
 	var v struct {
 		Kind, ID, RefID, PlannedID, Tab, Text, Choice string
+		Standby                                       *bool
 		Moved                                         struct{ ID, Before string }
 	}
 	if req.Intent != "OperatorFeedback" || json.Unmarshal(req.Value, &v) != nil {
 		return
 	}
 	f.mu.Lock()
-	w := api.DocumentWord{ID: req.MsgID, Short: "abcde", At: time.Now().UnixMilli(), Node: protocol.PeerID("12D3KooW" + node), NodeName: node, Kind: v.Kind, Tab: v.Tab, Text: v.Text, Choice: v.Choice, Tier: protocol.Persisted, Open: true}
+	w := api.DocumentWord{ID: req.MsgID, Short: "abcde", At: time.Now().UnixMilli(), Node: protocol.PeerID("12D3KooW" + node), NodeName: node, Kind: v.Kind, Tab: v.Tab, Text: v.Text, Choice: v.Choice, Standby: v.Standby, Tier: protocol.Persisted, Open: true}
 	w.Ref = v.ID + v.RefID + v.PlannedID + v.Moved.ID
 	f.agenda.Words = append(slices.Clone(f.agenda.Words), w)
 	if v.Kind == "reorder" {
@@ -159,6 +161,7 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 
 	// By hand.
 	place := func(selector string) (x, y float64) {
+		still(t, ctx, selector)
 		at := eval[[]float64](t, ctx, fmt.Sprintf(`(() => { const n = document.querySelector(%q); n.scrollIntoView({ block: "center" }); const b = n.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()`, selector))
 		return at[0], at[1]
 	}
@@ -182,6 +185,12 @@ func TestThePlanIsReorderedByHandAndByKeys(t *testing.T) {
 	said.none(t)
 }
 
+// still scrolls to an element and waits until it stays in its place: rows that come into sight get their true heights then.
+func still(t *testing.T, ctx context.Context, selector string) {
+	t.Helper()
+	until(t, ctx, fmt.Sprintf(`(() => { const n = document.querySelector(%q); n.scrollIntoView({ block: "center" }); const at = Math.round(n.getBoundingClientRect().top); globalThis.stays = globalThis.stoodAt === at ? (globalThis.stays ?? 0) + 1 : 0; globalThis.stoodAt = at; return globalThis.stays > 5; })()`, selector), 2*time.Second)
+}
+
 // TestADragEndsThoughItsRowIsGone: main drops the item that a person holds; the list is free again when the pointer is.
 func TestADragEndsThoughItsRowIsGone(t *testing.T) {
 	f := working()
@@ -192,6 +201,7 @@ func TestADragEndsThoughItsRowIsGone(t *testing.T) {
 	openBoard(t, ctx, s, ts.URL)
 	visit(t, ctx, "agenda")
 	until(t, ctx, plannedTitles+`.includes("Delete the old importer")`, 2*time.Second)
+	still(t, ctx, agendaItem("p4")+" .grip")
 	at := eval[[]float64](t, ctx, fmt.Sprintf(`(() => { const n = document.querySelector(%q); n.scrollIntoView({ block: "center" }); const b = n.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()`, agendaItem("p4")+" .grip"))
 	do(t, ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0], at[1], chromedp.ButtonLeft))
 	until(t, ctx, `document.querySelector("as-agenda").dragging`, time.Second)

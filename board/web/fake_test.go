@@ -45,13 +45,13 @@ type fake struct {
 	slowDoc  chan struct{} // closed when the state document may be given; nil: at once
 	ahead    time.Duration // of the node's clock
 
-	momentErr, pushErr error          // what a moment, and web push, are refused with
-	late               protocol.MsgID // of past moments: came late
-	measured           api.Health
-	openRooms          []api.Room
-	claimed            []api.Claim
-	invited            []api.InviteRow
-	agenda             api.StateDocument
+	momentErr, pushErr, figuresErr error          // what a moment, web push and the figures are refused with
+	late                           protocol.MsgID // of past moments: came late
+	measured                       api.Health
+	openRooms                      []api.Room
+	claimed                        []api.Claim
+	invited                        []api.InviteRow
+	agenda                         api.StateDocument
 }
 
 func newFake() *fake {

@@ -127,7 +127,7 @@ func (f *fake) Figures(context.Context) (out api.Figures, _ error) {
 		out.Nodes[1].Samples = short
 		out.Nodes[2].OK, out.Nodes[2].At, out.Nodes[2].Samples = false, 0, nil
 	}
-	return out, nil
+	return out, f.figuresErr
 }
 
 func (f *fake) Document(context.Context) (api.StateDocument, error) {

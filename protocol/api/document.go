@@ -36,7 +36,8 @@ type DocumentWord struct {
 	Ref      string          `json:"ref,omitempty"` // the item that it is about
 	Tab      string          `json:"tab,omitempty"`
 	Choice   string          `json:"choice,omitempty"`
-	Text     string          `json:"text,omitempty"` // as much as a row shows
-	Tier     protocol.Tier   `json:"tier"`           // how far it got
-	Open     bool            `json:"open,omitempty"` // main's document was published without knowing it
+	Text     string          `json:"text,omitempty"`    // as much as a row shows
+	Standby  *bool           `json:"standby,omitempty"` // of mode: what the person wishes
+	Tier     protocol.Tier   `json:"tier"`              // how far it got
+	Open     bool            `json:"open,omitempty"`    // main's document was published without knowing it
 }

@@ -7,6 +7,7 @@ import { newMsgID } from "./ids.js";
 import { show } from "./route.js";
 import { toast } from "./toast.js";
 import { decisionCard, drawDecision } from "./decision.js";
+import { modesPart } from "./standby.js";
 import { drawItem, itemRow, line, saidOf, titleOf, wordRows } from "./agendaitem.js";
 import { t } from "./strings.js";
 
@@ -28,9 +29,10 @@ class Agenda extends HTMLElement {
     this.parts = {};
     for (const tab of ["decisions", ...lists]) this.addPart(tab);
     this.ask = this.askForm();
+    this.modes = modesPart(this);
     this.append(
       el("div", { class: "head" }, el("h2", { id: "agenda-title" }, t("agenda")), this.of, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("mesh") } }, t("mesh"))),
-      this.off, this.intro, ...Object.values(this.parts).map((p) => p.node), this.ask.node, this.said);
+      this.off, this.intro, this.modes, ...Object.values(this.parts).map((p) => p.node), this.ask.node, this.said);
   }
 
   addPart(tab) {
@@ -118,6 +120,7 @@ class Agenda extends HTMLElement {
       if (tab === "decisions") this.fillResolved(all.filter((e) => e.item.status === "resolved"));
     }
     this.fillAsk(doc);
+    this.modes.draw();
     if (active && active !== document.activeElement && this.contains(active)) active.focus({ preventScroll: true });
   }
 

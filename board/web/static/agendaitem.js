@@ -72,6 +72,26 @@ export function altArrows(agenda, node) {
   };
 }
 
+// once is a button that says one thing to main, and not again while main has not taken it; it keeps the focus meanwhile.
+export function once(agenda, label, done, value, props = {}) {
+  const button = /** @type {any} */ (el("button", { type: "button", ...props, on: { click: async () => {
+    if (button.sends || button.waits) return;
+    button.sends = true;
+    drawOnce(button, agenda, false);
+    const no = await agenda.say(value(), newMsgID(Date.now()), done);
+    button.sends = false;
+    drawOnce(button, agenda, button.waits);
+    if (no) agenda.tell(no);
+  } } }, label));
+  return button;
+}
+
+export function drawOnce(button, agenda, waits, off = false) {
+  button.waits = waits;
+  button.disabled = agenda.isOff || off;
+  attr(button, "aria-disabled", waits || button.sends ? "true" : null);
+}
+
 export function itemRow(agenda, e) {
   const at = () => node;
   const [handle, mover, menu] = moveParts(agenda, e, at);
@@ -167,12 +187,9 @@ function drawBody(body, e, words, agenda) {
   const proceeds = e.tab === "planned" && (x.blocked || x.waiting) && !e.fixed;
   if (!proceeds) acts.replaceChildren();
   else if (!acts.childElementCount) {
-    acts.append(el("button", { type: "button", on: { click: async () => {
-      const no = await agenda.say({ kind: "proceed", plannedId: e.key, title: titleOf(body.parentNode.entry.item) }, newMsgID(Date.now()), t("proceed_sent"));
-      if (no) agenda.tell(no);
-    } } }, t("proceed")));
+    acts.append(once(agenda, t("proceed"), t("proceed_sent"), () => ({ kind: "proceed", plannedId: body.parentNode.entry.key, title: titleOf(body.parentNode.entry.item) })));
   }
-  for (const b of acts.children) b.disabled = agenda.isOff;
+  for (const b of acts.children) drawOnce(b, agenda, words.some((w) => w.kind === "proceed" && w.open));
   form.hidden = Boolean(e.fixed);
   form.draw(agenda.isOff);
 }
@@ -202,7 +219,7 @@ export function wordRows(list, words, now) {
     return el("li", {}, row);
   }, (node, w) => {
     const [said, about] = node.firstElementChild.children;
-    text(said, [w.kind === "proceed" ? t("proceed") : w.kind === "fallback-rerender" ? t("rephrase") : w.choice, w.kind === "fallback-rerender" ? "" : w.text].filter(Boolean).join(": "));
+    text(said, [w.kind === "mode" ? t(w.standby ? "standby_word_on" : "standby_word_off") : w.kind === "proceed" ? t("proceed") : w.kind === "fallback-rerender" ? t("rephrase") : w.choice, w.kind === "fallback-rerender" ? "" : w.text].filter(Boolean).join(": "));
     const key = w.tier + w.open;
     if (about.dataset.of === key) return;
     about.dataset.of = key;

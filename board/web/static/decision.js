@@ -1,8 +1,7 @@
 // A decision of the state document that is open: its question, what main recommends, and a person's answer. The answer goes to main;
 // the decision is resolved when main's document says so, and until then it may be answered again.
 import { attr, el, foreign, keyed, text } from "./dom.js";
-import { newMsgID } from "./ids.js";
-import { altArrows, drawMoves, line, moveParts, projectOf, saidOf, titleOf, wordRows } from "./agendaitem.js";
+import { altArrows, drawMoves, drawOnce, line, moveParts, once, projectOf, saidOf, titleOf, wordRows } from "./agendaitem.js";
 import { t } from "./strings.js";
 
 export function decisionCard(agenda, e) {
@@ -10,11 +9,7 @@ export function decisionCard(agenda, e) {
   const [handle, mover, menu] = moveParts(agenda, e, at);
   const form = line(t("answer_words"), t("send_answer"), (words, id) => answer(node, agenda, words, id), { class: "say" });
   form.ready = () => Boolean(node.picked);
-  const rephrase = el("button", { type: "button", class: "quiet-button", on: { click: async () => {
-    const x = node.entry;
-    const no = await agenda.say({ kind: "fallback-rerender", id: x.key, question: saidOf(x.item.question), label: titleOf(x.item) }, newMsgID(Date.now()), t("rephrase_sent"));
-    if (no) agenda.tell(no);
-  } } }, t("rephrase"));
+  const rephrase = once(agenda, t("rephrase"), t("rephrase_sent"), () => ({ kind: "fallback-rerender", id: node.entry.key, question: saidOf(node.entry.item.question), label: titleOf(node.entry.item) }), { class: "quiet-button" });
   const node = /** @type {any} */ (el("li", { class: "card decision", tabindex: 0, "data-row": true, on: { keydown: altArrows(agenda, at) } },
     el("div", { class: "card-head" }, handle, el("as-glyph", { kind: "needs-human" }), foreign("", { class: "question" }), mover), menu,
     el("div", { class: "facts" }), el("div", { class: "options" }), form, el("ol", { class: "words-list" })));
@@ -50,7 +45,8 @@ export function drawDecision(node, e, agenda) {
   const words = agenda.wordsOn(e.key);
   wordRows(node.querySelector(".words-list"), words, agenda.now);
   attr(node, "data-ended", words.some((w) => w.kind === "decision" && w.open) ? "told" : null);
-  for (const b of node.querySelectorAll(".option, .quiet-button")) b.disabled = agenda.isOff || Boolean(e.fixed);
+  for (const b of node.querySelectorAll(".option")) b.disabled = agenda.isOff || Boolean(e.fixed);
+  drawOnce(node.querySelector(".quiet-button"), agenda, words.some((w) => w.kind === "fallback-rerender" && w.open), Boolean(e.fixed));
   node.querySelector("form").draw(agenda.isOff || Boolean(e.fixed));
   drawMoves(node, e, agenda);
 }
@@ -77,11 +73,13 @@ async function answer(node, agenda, words, id) {
   const x = node.entry.item;
   const choice = node.picked;
   const accept = choice && (choice === recommended(x) || choice === "approve") ? { accept: true } : choice === "reject" ? { accept: false } : {};
+  const here = node.contains(document.activeElement);
   const no = await agenda.say({ kind: "decision", id: node.entry.key, question: saidOf(x.question), choice, text: words, ...accept }, id);
   if (!no) {
     node.picked = "";
     for (const b of node.querySelectorAll(".option")) attr(b, "aria-pressed", "false");
-    node.focus();
+    // The button that was pressed is off now: its card takes the focus, unless it went elsewhere meanwhile.
+    if (here && (node.contains(document.activeElement) || document.activeElement === document.body)) node.focus({ preventScroll: true });
   }
   return no;
 }
