@@ -39,6 +39,7 @@ shots:
 
 # Five meshes that are as unlike as they may be, for eyes that have not seen the board: ask them what TESTING.md asks.
 five:
+	@mkdir -p $(or $(DIR),$(CURDIR)/.ci/cache)
 	ASTER_SHOTS=$(or $(DIR),$(CURDIR)/.ci/cache) go test ./board/web -run '^TestFiveAnswersAreSeenAtOnce$$' -count=1
 
 # Processes killed at every instant and restarted under load, at full length, which takes long. ASTER_SEED repeats a run.
