@@ -43,7 +43,7 @@ func TestNeedsYouOrdersByClocksAndAnswersForReal(t *testing.T) {
 	if order := eval[string](t, ctx, `[...document.querySelectorAll(".card")].map(c => c.dataset.ask).join()`); order != "approval,choice,blocked" {
 		t.Errorf("the order is %s", order)
 	}
-	for _, want := range []string{"denied in 0:", "goes on with half even in 5", "1 wait for others"} {
+	for _, want := range []string{"denied in 0:", "goes on with half even in 5", "1 waits for others"} {
 		until(t, ctx, shows(want), time.Second)
 	}
 	until(t, ctx, `document.title === "(3) aster devbox"`, time.Second)

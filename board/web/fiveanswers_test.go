@@ -64,6 +64,9 @@ func TestFiveAnswersAreSeenAtOnce(t *testing.T) {
 		t.Run(mesh.name, func(t *testing.T) {
 			s, ts := serve(t, mesh.fake)
 			openBoard(t, ctx, s, ts.URL)
+			if got := eval[int](t, ctx, `[...document.querySelectorAll(".reason .word")].filter((x) => getComputedStyle(x).borderInlineStartWidth !== "0px" || getComputedStyle(x).display !== "inline").length`); got != 0 {
+				t.Errorf("%d reasons are drawn as what people said on the agenda is", got)
+			}
 			for i, question := range questions {
 				for _, a := range mesh.truth[i] {
 					ask, err := json.Marshal([]map[string]string{{"in": a.in, "words": a.words}})

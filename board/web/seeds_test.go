@@ -103,6 +103,11 @@ func (s *seed) task(title, from, to, node string, state api.TaskState, at, took 
 func (s *seed) say(ago time.Duration, from, to string, intent protocol.Intent, text string, tiers int) {
 	self := s.f.snap.Peers[0]
 	id := s.id()
+	for _, task := range s.f.snap.Tasks {
+		if intent == protocol.Delegate && task.Title == text {
+			id = task.ID
+		}
+	}
 	m := api.Message{Pos: uint64(len(s.f.snap.Messages) + 1), Short: shortOf(id, intent), At: s.ago(ago), Node: self.Peer, NodeName: self.Name, Log: string(self.Peer) + "/1/in", Text: text,
 		Envelope: protocol.Envelope{ID: id, From: protocol.AgentID(from), FromRole: protocol.RoleLocal, Source: protocol.SourceAgent, To: protocol.AgentID(to), Intent: intent, Value: value(map[string]string{"text": text})}}
 	m.Seq = m.Pos

@@ -122,7 +122,7 @@ class Foot extends HTMLElement {
     const words = [
       s.name,
       others ? t("nodes_linked", { n: count(s.linked), of: count(others) }) : t("nodes_alone"),
-      t("records", { n: count(s.records), behind: count(s.behind) }),
+      others && s.linked === 0 ? t("records_alone", { n: count(s.records) }) : t("records", { n: count(s.records), behind: count(s.behind) }),
       clocks(store),
       s.diskMax ? t("disk", { used: bytes(s.disk), max: bytes(s.diskMax) }) : t("disk_open", { used: bytes(s.disk) }),
       "aster " + s.version,

@@ -89,7 +89,7 @@ class Needs extends HTMLElement {
     short(late, this.rows, this.open.has("more"));
     attr(this.others, "hidden", rest.length === 0);
     attr(this.others, "aria-expanded", String(this.open.has("others")));
-    text(this.others, t("wait_for_others", { n: count(rest.length) }));
+    text(this.others, rest.length === 1 ? t("waits_for_others") : t("wait_for_others", { n: count(rest.length) }));
     short(rest, this.otherRows, this.open.has("others"));
     const put = store.past ? 0 : store.asks.filter((a) => store.setAside.has(a.id)).length;
     attr(this.aside, "hidden", put === 0);

@@ -71,6 +71,7 @@ class Work extends HTMLElement {
 
   draw(store, now) {
     this.now = now;
+    this.store = store;
     const all = [...store.tasks.values()];
     this.drawEmpty(store, all);
     /** @type {Map<string, any[]>} */
@@ -150,7 +151,8 @@ class Work extends HTMLElement {
     text(agent, task.to);
     text(reason.firstElementChild, task.to);
     const troubled = task.state === "blocked" || failed.has(task.state);
-    const word = t("task_" + task.state) + (task.attempt > 1 ? " · " + t("attempt", { n: task.attempt }) : "");
+    const home = task.state === "queued" && !this.store.past ? this.store.peer(task.node) : null;
+    const word = (home && !home.self && !home.linked ? t("task_unlinked", { node: home.name }) : t("task_" + task.state)) + (task.attempt > 1 ? " · " + t("attempt", { n: task.attempt }) : "");
     const says = task.state === "running" ? (task.tail ?? "").trimEnd().split("\n").at(-1) || task.summary : task.state === "done" ? withoutDiff(task.summary, task.diff) : "";
     const below = troubled && Boolean(task.summary); // then its word stands there, before the reason
     text(stage, says || word);
