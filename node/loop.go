@@ -276,9 +276,12 @@ func (l *loop) pause() time.Duration {
 	return max(next.Sub(l.n.time()), 0)
 }
 
+// takenBackMax bounds how often one turn is tried on a full disk.
+const takenBackMax = 3
+
 // finish makes a turn durable and lets its consequences out.
 func (l *loop) finish() error {
-	for {
+	for taken := 0; ; {
 		l.settleOffice()
 		rd := l.ready()
 		entries := append(l.foreign, turn.Chain(l.chain, rd.Drafts)...)
@@ -291,6 +294,9 @@ func (l *loop) finish() error {
 			if errors.Is(err, journal.ErrFull) {
 				if err := l.takeBack(); err != nil {
 					return err
+				}
+				if taken++; taken == takenBackMax {
+					return nil // what is owed again at once waits for the next turn: reads and links go on meanwhile
 				}
 				continue
 			}

@@ -67,6 +67,7 @@ type proc struct {
 	turns bool // a turn is arranged
 	busy  bool // a commit is under way
 	wakes uint64
+	taken int // how often this turn was taken back
 }
 
 type peerState struct {
@@ -147,7 +148,7 @@ func (p *proc) turn() {
 		p.office.Tick()
 	}
 	p.n.reaches(atStep)
-	p.busy = true
+	p.busy, p.taken = true, 0
 	p.finish()
 }
 
@@ -182,6 +183,9 @@ func (p *proc) rest() {
 	})
 }
 
+// takenBackMax bounds how often one turn is tried on a full disk.
+const takenBackMax = 3
+
 // finish is loop.finish up to its commit.
 func (p *proc) finish() {
 	p.settleOffice()
@@ -200,6 +204,11 @@ func (p *proc) finish() {
 	first, err := p.n.disk.Write(b)
 	if errors.Is(err, journal.ErrFull) {
 		p.takeBack()
+		if p.taken++; p.taken == takenBackMax {
+			p.taken = 0
+			p.rest()
+			return
+		}
 		p.finish()
 		return
 	}
