@@ -42,8 +42,8 @@ func start(t testing.TB, change func(*Config)) *running {
 			if err != nil {
 				t.Errorf("node ended with %v", err)
 			}
-		case <-time.After(20 * time.Second):
-			t.Error("node did not stop within 20 s")
+		case <-time.After(60 * time.Second):
+			t.Error("node did not stop within 60 s")
 		}
 	}
 	go func() { r.done <- Run(ctx, cfg) }()
@@ -53,8 +53,8 @@ func start(t testing.TB, change func(*Config)) *running {
 	case err := <-r.done:
 		r.done <- err
 		t.Fatalf("node did not start: %v", err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("node not ready within 20 s")
+	case <-time.After(60 * time.Second):
+		t.Fatal("node not ready within 60 s")
 	}
 	return r
 }
@@ -109,7 +109,7 @@ func (r *running) dial(t testing.TB) *client {
 // next returns the next frame of a name, passing over others.
 func (c *client) next(t testing.TB, name string) asterism.Frame {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(60 * time.Second)
 	for {
 		select {
 		case f := <-c.frames:
@@ -117,7 +117,7 @@ func (c *client) next(t testing.TB, name string) asterism.Frame {
 				return f
 			}
 		case <-deadline:
-			t.Fatalf("no %s within 20 s", name)
+			t.Fatalf("no %s within 60 s", name)
 		}
 	}
 }
