@@ -16,10 +16,13 @@ import (
 const (
 	longRecords = 32 // from so many on a range is long: it is taken in pieces, between which others have their turns
 
-	debtPerSecond = 1_000
-	debtBurst     = 1_000
+	debtPerSecond = 2_000
+	debtBurst     = 500
 	// debtBytes is what one of them is for; a larger record counts as several.
-	debtBytes = 1 << 10
+	debtBytes = 8 << 10
+	// debtNews is what a record counts that is neither a message nor a receipt: who is there, and in what state, every board and agent is
+	// told anew.
+	debtNews = 10
 	// othersSpoke is how long somebody who said something counts as using this node.
 	othersSpoke = time.Second
 	// debtLook is how often who waits looks again: others may have gone.
@@ -124,6 +127,9 @@ func (d *debts) pause(ctx context.Context, p source, units float64) {
 // unitsOf is what a range counts.
 func unitsOf(recs []meshwire.Rec) (units float64) {
 	for i := range recs {
+		if k := recs[i].Kind; k != protocol.KindMessage && k != protocol.KindReceipts {
+			units += debtNews - 1
+		}
 		units += float64(1 + len(recs[i].Body)/debtBytes)
 	}
 	return units

@@ -56,8 +56,26 @@ func TestAPeerThatWritesWithoutEndHasAShare(t *testing.T) {
 		t.Errorf("what it had alone makes it wait %s", wait)
 	}
 	d.charge(flooder, 500, now)
-	if wait := d.due(flooder, now); wait < 400*time.Millisecond || wait > 500*time.Millisecond {
+	if wait, most := d.due(flooder, now), 500*time.Second/debtPerSecond; wait < most*8/10 || wait > most {
 		t.Errorf("beside another peer it waits %s", wait)
+	}
+}
+
+// TestARecordCountsByWhatItCosts: by its size, and more if everybody is told of it.
+func TestARecordCountsByWhatItCosts(t *testing.T) {
+	for _, c := range []struct {
+		rec  meshwire.Rec
+		want float64
+	}{
+		{meshwire.Rec{Kind: protocol.KindMessage, Body: make([]byte, 600)}, 1},
+		{meshwire.Rec{Kind: protocol.KindReceipts}, 1},
+		{meshwire.Rec{Kind: protocol.KindMessage, Body: make([]byte, 64*debtBytes)}, 65},
+		{meshwire.Rec{Kind: protocol.KindBind, Body: make([]byte, 200)}, debtNews},
+		{meshwire.Rec{Kind: "of a later version", Body: make([]byte, debtBytes)}, debtNews + 1},
+	} {
+		if got := unitsOf([]meshwire.Rec{c.rec}); got != c.want {
+			t.Errorf("%s of %d bytes counts %.0f, want %.0f", c.rec.Kind, len(c.rec.Body), got, c.want)
+		}
 	}
 }
 

@@ -32,7 +32,8 @@ const (
 // the stream handlers let them do nothing but ask for admission.
 type gate struct {
 	standing func(protocol.PeerID) Standing
-	patience time.Duration // with an unknown peer's connection
+	patience time.Duration              // with an unknown peer's connection
+	out      func(protocol.PeerID) bool // whether a member is cut off now
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -62,6 +63,7 @@ func newGate(standing func(protocol.PeerID) Standing) *gate {
 	return &gate{
 		standing: standing,
 		patience: admissionTime,
+		out:      func(protocol.PeerID) bool { return false },
 		inviters: map[peer.ID]int{},
 		accepts:  buckets{per: map[netip.Addr]*rate.Limiter{}, rate: acceptsPerSec, burst: acceptsBurst},
 		strange:  buckets{per: map[netip.Addr]*rate.Limiter{}, rate: strangersPerSec, burst: strangersBurst},
@@ -88,7 +90,7 @@ func (g *gate) InterceptPeerDial(p peer.ID) bool {
 	asked := g.inviters[p] > 0
 	g.mu.Unlock()
 	id, _, ok := remote(p)
-	return ok && (asked || g.standing(id).Member())
+	return ok && (asked || g.standing(id).Member() && !g.out(id))
 }
 
 // InterceptAddrDial leaves the choice of addresses to the dialler.
@@ -109,7 +111,7 @@ func (g *gate) InterceptSecured(dir network.Direction, p peer.ID, c network.Conn
 	}
 	standing := g.standing(id)
 	if standing.Member() {
-		return true
+		return !g.out(id)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

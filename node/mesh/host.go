@@ -57,7 +57,7 @@ const (
 	memoryStranger = 32 << 20
 )
 
-func newHost(key ed25519.PrivateKey, g *gate, rank network.DialRanker) (*host, error) {
+func newHost(key ed25519.PrivateKey, g *gate, rank network.DialRanker, refused func(peer.ID)) (*host, error) {
 	priv, err := crypto.UnmarshalEd25519PrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("node key: %w", err)
@@ -78,7 +78,7 @@ func newHost(key ed25519.PrivateKey, g *gate, rank network.DialRanker) (*host, e
 	}
 	// The black hole counters would stop dialling UDP or IPv6 after some failures; a laptop changes networks.
 	h.swarm, err = swarm.NewSwarm(id, h.book, eventbus.NewBus(),
-		swarm.WithConnectionGater(g), swarm.WithResourceManager(h.limit), swarm.WithDialRanker(rank),
+		swarm.WithConnectionGater(g), swarm.WithResourceManager(counting{h.limit, refused}), swarm.WithDialRanker(rank),
 		swarm.WithDialTimeout(dialTimeout), swarm.WithDialTimeoutLocal(dialTimeout),
 		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))
 	if err != nil {

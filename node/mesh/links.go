@@ -249,6 +249,11 @@ func (m *Mesh) unlink(l *link, why error) {
 	}
 	m.mu.Unlock()
 	m.log.Info("link down", "peer", l.peer, "err", why)
+	if errors.Is(why, ErrFrame) || errors.Is(why, ErrBadFrame) || errors.Is(why, ErrTooLarge) {
+		if said := (*RemoteError)(nil); !errors.As(why, &said) { // we ended it
+			m.offended(l.peer, linkOffence, "its links end for what it sends")
+		}
+	}
 	if current && (errors.Is(why, ErrDead) || errors.Is(why, ErrTooSlow)) {
 		// The connection may be as dead as the link and the transport not know it for a long time: dial anew. Otherwise
 		// it stays, or the reset that names the reason would be lost with it.

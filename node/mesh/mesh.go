@@ -87,18 +87,19 @@ type pace struct{ pingEvery, pingDead, queueWait time.Duration }
 // Mesh is a node's side of its mesh. Make it with New.
 type Mesh struct {
 	// Fixed at creation.
-	cfg   Config
-	log   *slog.Logger
-	self  protocol.PeerID
-	start uint64    // tells this start of the process from others with the same key; fixed by SetStart before Run
-	at    uint64    // its hybrid time, or 0; likewise
-	began time.Time // monotonic base of all instants in links
-	host  *host
-	gate  *gate
-	opens opens
-	ctx   context.Context // ends at Close
-	stop  context.CancelFunc
-	wg    sync.WaitGroup // link and handler goroutines; entered by enter only
+	cfg      Config
+	log      *slog.Logger
+	self     protocol.PeerID
+	start    uint64    // tells this start of the process from others with the same key; fixed by SetStart before Run
+	at       uint64    // its hybrid time, or 0; likewise
+	began    time.Time // monotonic base of all instants in links
+	host     *host
+	gate     *gate
+	opens    opens
+	offences offences
+	ctx      context.Context // ends at Close
+	stop     context.CancelFunc
+	wg       sync.WaitGroup // link and handler goroutines; entered by enter only
 
 	reconcile chan struct{} // capacity 1: SetPeers changed what Run keeps
 	lanOpened chan struct{} // capacity 1: OpenLAN was called
@@ -160,7 +161,12 @@ func New(cfg Config) (*Mesh, error) {
 		handlers:  map[Purpose]handler{},
 	}
 	m.gate = newGate(cfg.Standing)
-	h, err := newHost(cfg.Key, m.gate, m.rank)
+	m.gate.out = m.offences.isOut
+	h, err := newHost(cfg.Key, m.gate, m.rank, func(p peer.ID) {
+		if id, _, ok := remote(p); ok {
+			m.offended(id, streamOffence, "it opens streams without end")
+		}
+	})
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("open mesh: %w", err)

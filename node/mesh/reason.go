@@ -25,6 +25,8 @@ var (
 	ErrFrame     = errors.New("frame was not taken")
 	// ErrOlderStart: a newer start of the dialler's own node holds the link. Its home was copied, and both run.
 	ErrOlderStart = errors.New("a newer start of this node is linked there")
+	// ErrOffends: it went on doing what it was refused.
+	ErrOffends    = errors.New("cut off for a while: it did not keep the rules")
 	ErrPeerClosed = errors.New("peer closed the link")
 	// ErrGate: the peer proved its id and then closed the connection, which is what a gate does to those it refuses.
 	ErrGate = errors.New("refused at the peer's gate")
@@ -35,7 +37,7 @@ const codeBase = 0xa57e00
 
 var codes = []error{
 	ErrClosed, ErrDuplicate, ErrReplaced, ErrNotMember, ErrRevoked, ErrWrongMesh, ErrNotReady, ErrTooSlow, ErrDead,
-	ErrTooLarge, ErrBadFrame, ErrFrame, ErrOlderStart,
+	ErrTooLarge, ErrBadFrame, ErrFrame, ErrOlderStart, ErrOffends,
 }
 
 func codeOf(why error) network.StreamErrorCode {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -29,7 +30,7 @@ func (m *Mesh) AskTwin(ctx context.Context, addrs []string, request []byte) ([]b
 	g := newGate(func(protocol.PeerID) Standing { return Unknown })
 	defer g.close()
 	defer g.ask(id)()
-	h, err := newHost(key, g, m.rank)
+	h, err := newHost(key, g, m.rank, func(peer.ID) {})
 	if err != nil {
 		return nil, fmt.Errorf("ask another start: %w", err)
 	}

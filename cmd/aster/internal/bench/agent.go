@@ -191,6 +191,10 @@ func (w *way) once() (time.Duration, error) {
 			}
 		case a := <-w.acked:
 			heard = heard || a == n
+		case <-w.from.ended:
+			return 0, fmt.Errorf("the sender's connection ended: %w", w.from.why)
+		case <-w.to.ended:
+			return 0, fmt.Errorf("the recipient's connection ended: %w", w.to.why)
 		case <-late.C:
 			return 0, fmt.Errorf("message %d did not come through within %s", n, answerWait)
 		}

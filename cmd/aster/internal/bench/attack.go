@@ -8,13 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/aster-mesh/aster/node/link"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
@@ -27,34 +24,57 @@ type target struct {
 	Mesh  string          `json:"mesh"`
 	Peer  protocol.PeerID `json:"peer"`
 	Addrs []string        `json:"addrs"`
-	URL   string          `json:"url"`  // of /ws
+	URL   string          `json:"url"`  // of /ws, with a key if it has one
 	Sink  bool            `json:"sink"` // a member attacks a sink of its own instead
 }
 
-// attacks are what a hostile member, or a hostile client, does. Each is done as fast as it goes, until the context ends.
-var attacks = map[string]func(*attacker, context.Context) error{
-	"member: flood of valid records":        (*attacker).flood,
-	"member: garbage, again and again":      (*attacker).garbage,
-	"member: false signatures":              (*attacker).forgery,
-	"member: asks for all and never reads":  func(a *attacker, ctx context.Context) error { return a.asks(ctx, time.Hour) },
-	"member: asks for all and reads slowly": func(a *attacker, ctx context.Context) error { return a.asks(ctx, 100*time.Millisecond) },
-	"member: streams without end":           (*attacker).streams,
-	"client: flood of 2 KB":                 func(a *attacker, ctx context.Context) error { return a.client(ctx, 2<<10, true) },
-	"client: flood of 20 KB":                func(a *attacker, ctx context.Context) error { return a.client(ctx, 20<<10, true) },
-	"client: garbage":                       func(a *attacker, ctx context.Context) error { return a.client(ctx, 200, false) },
+// attacks are what a hostile member, a member outside, a client, or a holder of a key does. Each is done as fast as it goes, until the
+// context ends.
+var attacks = []struct {
+	kind string
+	do   func(*attacker, context.Context) error
+}{
+	{"member: flood of valid records", func(a *attacker, ctx context.Context) error { return a.flood(ctx, (*attacker).words) }},
+	{"member: garbage, again and again", (*attacker).garbage},
+	{"member: false signatures", (*attacker).forgery},
+	{"member: asks for all and never reads", func(a *attacker, ctx context.Context) error { return a.asks(ctx, time.Hour) }},
+	{"member: asks for all and reads slowly", func(a *attacker, ctx context.Context) error { return a.asks(ctx, 100*time.Millisecond) }},
+	{"member: streams without end", (*attacker).streams},
+	{"outside: flood of records to one agent", func(a *attacker, ctx context.Context) error { return a.flood(ctx, (*attacker).words) }},
+	{"outside: agents without end", func(a *attacker, ctx context.Context) error { return a.flood(ctx, (*attacker).crowd) }},
+	{"outside: garbage, again and again", (*attacker).garbage},
+	{"outside: asks for all and never reads", func(a *attacker, ctx context.Context) error { return a.asks(ctx, time.Hour) }},
+	{"client: flood of 2 KB", func(a *attacker, ctx context.Context) error { return a.client(ctx, 2<<10, true) }},
+	{"client: flood of 20 KB", func(a *attacker, ctx context.Context) error { return a.client(ctx, 20<<10, true) }},
+	{"client: garbage", func(a *attacker, ctx context.Context) error { return a.client(ctx, 200, false) }},
+	{"client: boards that never read", (*attacker).deaf},
+	{"client: agents without end", (*attacker).joins},
+	{"key: flood of 2 KB", func(a *attacker, ctx context.Context) error { return a.client(ctx, 2<<10, true) }},
+	{"key: agents without end", (*attacker).joins},
 }
 
-// attackNames is the order in which they are measured.
-var attackNames = []string{
-	"member: flood of valid records", "member: garbage, again and again", "member: false signatures", "member: asks for all and never reads",
-	"member: asks for all and reads slowly", "member: streams without end", "client: flood of 2 KB", "client: flood of 20 KB", "client: garbage",
+// attackOf finds one; nil: there is none of that name.
+func attackOf(kind string) func(*attacker, context.Context) error {
+	for _, a := range attacks {
+		if a.kind == kind {
+			return a.do
+		}
+	}
+	return nil
 }
+
+// victim is the agent inside that floods from outside are for.
+const victim = "victim"
+
+// streamers are how many open streams at once.
+const streamers = 16
 
 type attacker struct {
 	target
-	key   ed25519.PrivateKey
-	links int // that it had
-	sent  int // bytes
+	key    ed25519.PrivateKey
+	forged bool // its signatures are
+	links  int  // that it had
+	sent   int  // bytes
 }
 
 // ServeAttack is the attacker's process: it reads whom to attack from in, says that it begins, and goes on until in ends, for
@@ -65,7 +85,7 @@ func ServeAttack(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := d.Decode(&t); err != nil {
 		return fmt.Errorf("read the target: %w", err)
 	}
-	attack := attacks[t.Kind]
+	attack := attackOf(t.Kind)
 	if attack == nil {
 		return fmt.Errorf("there is no attack %q", t.Kind)
 	}
@@ -152,12 +172,12 @@ func (a *attacker) again(ctx context.Context, read func(context.Context) func(),
 
 func reads(context.Context) func() { return func() {} }
 
-// flood writes a log as fast as it is taken: messages between its own agents.
-func (a *attacker) flood(ctx context.Context) error {
-	log := newAuthor(a.key)
+// flood writes a log as fast as it is taken.
+func (a *attacker) flood(ctx context.Context, next func(*attacker, *author) protocol.Record) error {
+	log := a.author()
 	return a.again(ctx, reads, func(ctx context.Context, m *mesh.Mesh) error {
 		for ctx.Err() == nil {
-			raw, err := a.commit(log, false)
+			raw, err := a.commit(log, next)
 			if err != nil {
 				return err
 			}
@@ -169,17 +189,49 @@ func (a *attacker) flood(ctx context.Context) error {
 	})
 }
 
+// author is the attacker's log, in the scope that is its own.
+func (a *attacker) author() *author {
+	log := newAuthor(a.key)
+	if a.outside() {
+		log.log.Scope = protocol.ScopeOutside(log.log.Peer)
+	}
+	return log
+}
+
+func (a *attacker) outside() bool { return strings.HasPrefix(a.Kind, "outside") }
+
+// words are between its own agents, or, of a member outside, to one inside.
+func (a *attacker) words(log *author) protocol.Record {
+	if a.outside() {
+		return log.messageAs(protocol.RoleCollab, "flooder", victim).Record
+	}
+	return log.message("flooder", "flooder").Record
+}
+
+// crowd names one agent after the other.
+func (a *attacker) crowd(log *author) protocol.Record {
+	return a.bind(log, protocol.AgentID(fmt.Sprint("crowd-", log.seq)))
+}
+
+func (a *attacker) bind(log *author, agent protocol.AgentID) protocol.Record {
+	role := protocol.RoleLocal
+	if a.outside() {
+		role = protocol.RoleCollab
+	}
+	return log.entry(protocol.KindBind, protocol.BindBody{Agent: agent, Home: log.log.Peer, Since: log.clock.Next(time.Now()), Role: role, Client: "ws"}, nil).Record
+}
+
 // commit is the next range of a log, a hundred records.
-func (a *attacker) commit(log *author, forged bool) ([]byte, error) {
+func (a *attacker) commit(log *author, next func(*attacker, *author) protocol.Record) ([]byte, error) {
 	var recs []protocol.Record
 	if log.seq == 0 {
-		recs = append(recs, log.entry(protocol.KindBind, protocol.BindBody{Agent: "flooder", Home: log.log.Peer, Since: log.clock.Next(time.Now()), Role: protocol.RoleLocal, Client: "ws"}, nil).Record)
+		recs = append(recs, a.bind(log, "flooder"))
 	}
 	for range 100 {
-		recs = append(recs, log.message("flooder", "flooder").Record)
+		recs = append(recs, next(a, log))
 	}
 	recs[len(recs)-1].Sign(a.key)
-	if forged {
+	if a.forged {
 		recs[len(recs)-1].Sig[5] ^= 1
 	}
 	parts, err := meshwire.SplitRecords(recs)
@@ -204,7 +256,8 @@ func (a *attacker) garbage(ctx context.Context) error {
 
 // forgery sends ranges whose every byte must be read before it shows that they are false.
 func (a *attacker) forgery(ctx context.Context) error {
-	raw, err := a.commit(newAuthor(a.key), true)
+	a.forged = true
+	raw, err := a.commit(a.author(), (*attacker).words)
 	if err != nil {
 		return err
 	}
@@ -241,89 +294,26 @@ func (a *attacker) asks(ctx context.Context, every time.Duration) error {
 	})
 }
 
-// streams opens one stream after the other and lets them lie.
+// streams opens one stream after the other, several at once, and lets go of each.
 func (a *attacker) streams(ctx context.Context) error {
 	return a.again(ctx, reads, func(ctx context.Context, m *mesh.Mesh) error {
-		for i := 0; ctx.Err() == nil; i++ {
-			purpose := []mesh.Purpose{mesh.Blob, mesh.Gossip, mesh.Tail}[i%3]
-			once, cancel := context.WithTimeout(ctx, time.Second)
-			if s, err := m.OpenStream(once, a.Peer, purpose); err == nil {
-				a.links++
-				n, _ := s.Write(make([]byte, 1<<10))
-				a.sent += n
-			}
-			cancel()
+		var all sync.WaitGroup
+		for w := range streamers {
+			all.Go(func() {
+				for i := w; ctx.Err() == nil; i++ {
+					once, cancel := context.WithTimeout(ctx, time.Second)
+					if s, err := m.OpenStream(once, a.Peer, []mesh.Purpose{mesh.Blob, mesh.Gossip, mesh.Tail}[i%3]); err == nil {
+						_, _ = s.Write(make([]byte, 1<<10))
+						_ = s.Reset()
+					} else if errors.Is(err, mesh.ErrNotLinked) {
+						cancel()
+						return // another link
+					}
+					cancel()
+				}
+			})
 		}
+		all.Wait()
 		return nil
 	})
 }
-
-// client says hello and then one frame after the other, anew whenever it is cut off.
-func (a *attacker) client(ctx context.Context, bytes int, valid bool) error {
-	words := make([]byte, bytes)
-	for i := range words {
-		words[i] = 'x'
-	}
-	for ctx.Err() == nil {
-		conn, err := link.Dial(ctx, a.URL, nil, link.Options{QueueBytes: 8 << 20})
-		if err != nil {
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
-		a.links++
-		conn.Authenticated()
-		once, cancel := context.WithCancel(ctx)
-		var serve sync.WaitGroup
-		serve.Go(func() { defer cancel(); _ = conn.Serve(once, func([]byte, bool) {}) })
-		conn.Send([]byte(`{"type":"HELLO","agentId":"flooder"}`))
-		for once.Err() == nil {
-			frame := `{"type":"CUSTOM","name":"Status","msgId":"` + uuid.NewString() + `","value":{"text":"` + string(words) + `"}}`
-			if !valid {
-				frame = frame[:len(frame)-1] + "]"
-			}
-			for conn.Waiting() > 1<<20 && once.Err() == nil {
-				time.Sleep(time.Millisecond)
-			}
-			if !conn.Send([]byte(frame)) {
-				break
-			}
-			a.sent += len(frame)
-		}
-		cancel()
-		serve.Wait()
-	}
-	return nil
-}
-
-// openSink has the attack go to a node within this process that takes everything and does nothing with it, or refuses what the real
-// one refuses: what the attacker costs the machine without its target.
-func (a *attacker) openSink(ctx context.Context) (func(), error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	port, err := mesh.PickPort(0)
-	if err != nil {
-		return nil, err
-	}
-	m, err := mesh.New(mesh.Config{Key: key, Listen: mesh.ListenOn(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), MeshID: a.Mesh,
-		Standing: func(protocol.PeerID) mesh.Standing { return mesh.Inside },
-		OnFrame: func(protocol.PeerID, []byte) error {
-			if refusedAtOnce[a.Kind] {
-				return errors.New("refused")
-			}
-			return nil
-		}})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range []mesh.Purpose{mesh.Blob, mesh.Gossip, mesh.Tail} {
-		m.Handle(p, false, func(_ protocol.PeerID, s mesh.Stream) { _, _ = io.Copy(io.Discard, s) })
-	}
-	a.Peer, a.Addrs = m.Self(), m.Addrs()
-	var run sync.WaitGroup
-	run.Go(func() { _ = m.Run(ctx) })
-	return func() { _ = m.Close(); run.Wait() }, nil
-}
-
-var refusedAtOnce = map[string]bool{"member: garbage, again and again": true, "member: false signatures": true}

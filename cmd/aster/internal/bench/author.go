@@ -57,7 +57,11 @@ func (a *author) entry(kind protocol.Kind, body any, env *protocol.Envelope) jou
 
 // message is a message of 600 bytes.
 func (a *author) message(from, to protocol.AgentID) journal.Entry {
-	env := &protocol.Envelope{ID: protocol.MsgID(uuid.Must(uuid.NewV7()).String()), From: from, FromRole: protocol.RoleLocal, Source: protocol.SourceAgent,
+	return a.messageAs(protocol.RoleLocal, from, to)
+}
+
+func (a *author) messageAs(role protocol.Role, from, to protocol.AgentID) journal.Entry {
+	env := &protocol.Envelope{ID: protocol.MsgID(uuid.Must(uuid.NewV7()).String()), From: from, FromRole: role, Source: protocol.SourceAgent,
 		To: to, Intent: protocol.Request, Value: json.RawMessage(`{"text":"` + padding + `"}`)}
 	return a.entry(protocol.KindMessage, env, env)
 }

@@ -16,9 +16,9 @@ import (
 type hostileBench struct {
 	*Bench
 	mesh  []*node
-	pairs [2]*way // at the node that is attacked; from there to the other
-	bare  target  // where a client's attack goes without the node
-	evil  target
+	pairs [2]*way           // at the node that is attacked; from there to the other
+	evil  map[string]target // by the first word of an attack's name
+	bare  map[string]target // where it goes without the node
 }
 
 const (
@@ -45,15 +45,19 @@ func (b *Bench) hostile(ctx context.Context) (rows []Row, err error) {
 		return nil, err
 	}
 	ends = append(ends, func() error { return stopAll(h.mesh) })
-	if err := h.join(ctx); err != nil {
-		return nil, err
-	}
 	hub, err := h.low().startBare(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ends = append(ends, hub.end)
-	h.bare.URL = hub.addr.URL
+	if err := h.enemies(ctx, hub.addr.URL); err != nil {
+		return nil, err
+	}
+	target, err := attach(ctx, h.mesh[0].url(), victim, nil)
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, target.close)
 	two := &relayBench{Bench: h.Bench, mesh: h.mesh}
 	if h.pairs[0], err = openWay(ctx, h.mesh[0].url(), h.mesh[0].url(), "near"); err != nil {
 		return nil, err
@@ -64,7 +68,8 @@ func (b *Bench) hostile(ctx context.Context) (rows []Row, err error) {
 	}
 	h.pairs[1] = two.two
 	ends = append(ends, h.pairs[1].close)
-	for _, kind := range attackNames {
+	for _, a := range attacks {
+		kind := a.kind
 		if !strings.Contains(kind, b.Attacks) {
 			continue
 		}
@@ -87,23 +92,34 @@ func normalLimits() (env []string) {
 	return env
 }
 
-// join makes the hostile member, whose home and key its attacks use.
-func (h *hostileBench) join(ctx context.Context) error {
-	in, err := h.mesh[0].client.Invite(ctx, api.InviteRequest{Role: protocol.RoleLocal, TTLMillis: time.Hour.Milliseconds()})
+// enemies makes the hostile members, whose homes and keys the attacks use, and the key of a client outside.
+func (h *hostileBench) enemies(ctx context.Context, bare string) error {
+	h.evil, h.bare = map[string]target{}, map[string]target{}
+	for who, role := range map[string]protocol.Role{"member": protocol.RoleLocal, "outside": protocol.RoleCollab} {
+		in, err := h.mesh[0].client.Invite(ctx, api.InviteRequest{Role: role, TTLMillis: time.Hour.Milliseconds()})
+		if err != nil {
+			return fmt.Errorf("invite: %w", err)
+		}
+		n, err := h.startNode(ctx, who, in.Token)
+		if err != nil {
+			return err
+		}
+		s, err := n.client.Status(ctx)
+		if err := errors.Join(err, n.stop()); err != nil {
+			return err
+		}
+		t := target{Home: n.home, Mesh: s.MeshID, Peer: h.mesh[0].ready.Peer, Addrs: h.mesh[0].ready.Mesh}
+		h.evil[who] = t
+		t.Sink = true
+		h.bare[who] = t
+	}
+	key, err := h.mesh[0].client.IssueKey(ctx, api.KeyRequest{Kind: string(protocol.RoleCollab)})
 	if err != nil {
-		return fmt.Errorf("invite: %w", err)
+		return fmt.Errorf("issue a key: %w", err)
 	}
-	n, err := h.startNode(ctx, "hostile", in.Token)
-	if err != nil {
-		return err
-	}
-	s, err := n.client.Status(ctx)
-	if err := errors.Join(err, n.stop()); err != nil {
-		return err
-	}
-	h.evil = target{Home: n.home, Mesh: s.MeshID, Peer: h.mesh[0].ready.Peer, Addrs: h.mesh[0].ready.Mesh, URL: h.mesh[0].url()}
-	h.bare = h.evil
-	h.bare.Sink = true
+	home := h.evil["member"].Home
+	h.evil["client"], h.bare["client"] = target{Home: home, URL: h.mesh[0].url()}, target{Home: home, URL: bare}
+	h.evil["key"], h.bare["key"] = target{Home: home, URL: h.mesh[0].url() + "?key=" + key.Secret}, target{Home: home, URL: bare}
 	return nil
 }
 
@@ -117,13 +133,15 @@ func (h *hostileBench) low() *Bench {
 // attacked measures one attack: calm, the control and the attack take turns.
 func (h *hostileBench) attacked(ctx context.Context, kind string) ([]Row, error) {
 	h.say("hostile: %s", kind)
+	who, _, _ := strings.Cut(kind, ":")
+	evil, bare := h.evil[who], h.bare[who]
 	var calm, control, attack [2]samples
 	for range hostileRounds {
 		for _, turn := range []struct {
 			at *target
 			d  time.Duration
 			to *[2]samples
-		}{{nil, h.For / 5, &calm}, {&h.bare, h.For / 2, &control}, {&h.evil, h.For / 2, &attack}} {
+		}{{nil, h.For / 5, &calm}, {&bare, h.For / 2, &control}, {&evil, h.For / 2, &attack}} {
 			err := h.settle(ctx)
 			if err == nil {
 				err = h.turn(ctx, kind, turn.at, turn.d, turn.to)
@@ -145,19 +163,21 @@ func (h *hostileBench) attacked(ctx context.Context, kind string) ([]Row, error)
 
 // settle waits until the nodes are through with what came before.
 func (h *hostileBench) settle(ctx context.Context) error {
-	for _, n := range h.mesh {
-		had, calm := uint64(0), time.Now()
-		if err := until(ctx, "the nodes do not come to rest", func() (bool, error) {
+	had, calm := uint64(0), time.Now()
+	return until(ctx, "the nodes do not come to rest", func() (bool, error) {
+		now := uint64(0)
+		for _, n := range h.mesh {
 			s, err := n.client.Status(ctx)
-			if s.Records != had {
-				had, calm = s.Records, time.Now()
+			if err != nil {
+				return false, err
 			}
-			return time.Since(calm) > restFor, err
-		}); err != nil {
-			return err
+			now += s.Records
 		}
-	}
-	return nil
+		if now != had {
+			had, calm = now, time.Now()
+		}
+		return time.Since(calm) > restFor, nil
+	})
 }
 
 // turn measures the pairs for a while, beside an attacker if there is a target.
@@ -169,7 +189,6 @@ func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time
 		if err != nil {
 			return err
 		}
-		t.Sink = t.Sink && strings.HasPrefix(kind, "member")
 		p, _, err := h.low().spawn(ctx, string(raw), "bench", "attack")
 		if err != nil {
 			return err

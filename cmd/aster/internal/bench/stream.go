@@ -45,18 +45,7 @@ func openEcho(ctx context.Context) (e *echo, err error) {
 		}
 	}()
 	for i := range hosts {
-		_, key, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		port, err := mesh.PickPort(0)
-		if err != nil {
-			return nil, err
-		}
-		// Only these two know of one another's addresses, and the stream carries nothing.
-		hosts[i], err = mesh.New(mesh.Config{Key: key, Listen: mesh.ListenOn(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), MeshID: "bench",
-			Standing: func(protocol.PeerID) mesh.Standing { return mesh.Inside }})
-		if err != nil {
+		if hosts[i], err = loopbackHost(mesh.Config{MeshID: "bench"}); err != nil { // the stream carries nothing
 			return nil, err
 		}
 	}
@@ -76,6 +65,21 @@ func openEcho(ctx context.Context) (e *echo, err error) {
 		return nil, err
 	}
 	return &echo{stream: s, close: end, out: make([]byte, bodyBytes), in: make([]byte, bodyBytes)}, nil
+}
+
+// loopbackHost is a host with a key of its own that takes everybody for a member: only this machine reaches it.
+func loopbackHost(cfg mesh.Config) (*mesh.Mesh, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	port, err := mesh.PickPort(0)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Key, cfg.Listen = key, mesh.ListenOn(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+	cfg.Standing = func(protocol.PeerID) mesh.Standing { return mesh.Inside }
+	return mesh.New(cfg)
 }
 
 // once is one round trip.
