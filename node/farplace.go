@@ -98,7 +98,7 @@ func (l *loop) tellOfRoom(b *farBoard, r *farRoom, agent protocol.AgentID, state
 // roomChanged takes a hub's word on a room to whom it concerns. Call it in the loop.
 func (l *loop) roomChanged(v *visit, e foreign.RoomChange) {
 	b, s := v.s.b, v.s
-	if v.s.present() != v {
+	if v.s.present() != v || b.seatOf(s.agent) != s {
 		return
 	}
 	if e.In {
@@ -200,9 +200,12 @@ func (b *farBoard) endRoom(r *farRoom) {
 		over := r.over != "" && b.rooms[r.id] == r
 		if over {
 			delete(b.rooms, r.id)
+			b.names.Forget(foreign.RoomKey(r.id)) // rooms come without end
+			b.dirty = true
 		}
 		b.mu.Unlock()
 		if over {
+			notify(n.abroad.wake)
 			n.loop.roomHidden(r)
 			n.loop.core.Step(n.loop.now, hub.Forget{Agent: r.here})
 		}

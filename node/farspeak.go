@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ type wordIn struct {
 	at    time.Time // when word was sent
 
 	seen, booked bool // it was named on this connection; that our agent is in was booked
+	gone         bool // our agent is out
+
+	minute, again bool // a timer runs that looks at it: when HoldMinute ends, when word is given again
 }
 
 // roomMinute is how long a room's hub counts what one agent says.
@@ -39,6 +43,9 @@ const roomMinute = time.Minute
 func (sp *speaking) room(id string) *wordIn {
 	if sp.rooms == nil {
 		sp.rooms = map[string]*wordIn{}
+	}
+	if sp.rooms[id] == nil && len(sp.rooms) >= 2*farRoomsMax {
+		maps.DeleteFunc(sp.rooms, func(_ string, r *wordIn) bool { return r.gone && !r.minute && !r.again })
 	}
 	if sp.rooms[id] == nil && len(sp.rooms) >= 2*farRoomsMax {
 		return &wordIn{} // no board has so many of ours in rooms: it makes them up
@@ -52,7 +59,8 @@ func (sp *speaking) room(id string) *wordIn {
 func (sp *speaking) confirm(id string) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	sp.room(id).sure = true
+	r := sp.room(id)
+	r.sure, r.gone = true, false
 }
 
 // takes says whether a room takes a message of ours now. One that it was given and says nothing of is given again later.
@@ -133,7 +141,8 @@ func (v *visit) books(id string) bool {
 func (sp *speaking) unbook(id string) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	sp.room(id).booked = false
+	r := sp.room(id)
+	r.booked, r.gone = false, true
 }
 
 // askForRooms asks the hub of each room that our agent was in whether it still is: the answer is for who is in alone.
@@ -161,7 +170,7 @@ func (v *visit) roomChange(e foreign.RoomChange) {
 		v.rooms.holds(&e, now)
 	}
 	if e.Hold == foreign.HoldMinute {
-		s.b.n.later(roomMinute, func() { v.lookAtRoom(e.Room) })
+		v.lookLater(e.Room, true, roomMinute)
 	}
 	if freed {
 		v.lookAtRoom(e.Room)
@@ -225,7 +234,7 @@ func (v *visit) speak(ctx context.Context, here protocol.AgentID, id string) boo
 
 func (v *visit) speakOne(ctx context.Context, env *protocol.Envelope, ref hub.Ref, r *farRoom) bool {
 	s := v.s
-	s.b.n.later(protocol.RedeliverEvery, func() { s.look(r.here) })
+	v.lookLater(r.id, false, protocol.RedeliverEvery)
 	return v.bring(ctx, env, ref, r.here, func() []byte {
 		var named []string
 		for _, a := range env.Addressee {
@@ -308,6 +317,9 @@ func (v *visit) heard(m *foreign.Message, files []protocol.BlobRef, own protocol
 // heardIn gives our agent what was said in a room. Call it in the loop.
 func (l *loop) heardIn(v *visit, m *foreign.Message, env protocol.Envelope, own protocol.AgentID) {
 	b, s := v.s.b, v.s
+	if b.seatOf(s.agent) != s {
+		return // it has left that board, and its rooms
+	}
 	r, no := l.comesIn(v, m.Frame.RoomID, "")
 	if no == nil && own == "" {
 		no = l.appears(b, env.From, m.Name)

@@ -98,6 +98,14 @@ func (n *Names) Here(there protocol.AgentID) (here protocol.AgentID, fresh bool)
 	return here, true
 }
 
+// Forget lets a name go: whoever is called so there may be called otherwise here the next time.
+func (n *Names) Forget(there protocol.AgentID) {
+	if here, ok := n.here[there]; ok {
+		delete(n.here, there)
+		delete(n.there, protocol.FoldAgentID(here))
+	}
+}
+
 // Known is what an agent of the board is called here, if it was called before.
 func (n *Names) Known(there protocol.AgentID) (protocol.AgentID, bool) {
 	here, ok := n.here[there]

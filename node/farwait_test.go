@@ -1,0 +1,129 @@
+package node
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aster-mesh/aster/node/foreign"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// atBoard is the connection of an agent at the one board that was joined.
+func (m *meshOf) atBoard(t *testing.T, agent protocol.AgentID) *visit {
+	t.Helper()
+	var v *visit
+	until(t, string(agent)+" is at the board", func() bool {
+		m.n.abroad.each(func(b *farBoard) {
+			if s := b.seatOf(agent); s != nil {
+				v = s.present()
+			}
+		})
+		return v != nil
+	})
+	return v
+}
+
+// TestAGuardThatIsRepeatedCostsOneTimer: a hub that says without end that our agent is to wait has one wait a room.
+func TestAGuardThatIsRepeatedCostsOneTimer(t *testing.T) {
+	one, two := joinedRooms(t, "alice")
+	id := two.opens(t, nil, "bob", "alice")
+	until(t, "alice is told that she is in", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in"}) })
+	v := one.atBoard(t, "alice")
+	before := runtime.NumGoroutine()
+	for i := range 5_000 {
+		room := string(id)
+		if i%2 == 0 {
+			room = fmt.Sprint("made-up-", i)
+		}
+		v.roomChange(foreign.RoomChange{Name: "RoomGuard", Room: room, Value: raw(`{}`), Hold: foreign.HoldMinute})
+	}
+	if grown := runtime.NumGoroutine() - before; grown > 3*farRoomsMax {
+		t.Errorf("%d goroutines wait for 5,000 guards", grown)
+	}
+}
+
+// TestATimerThatIsTooEarlyIsSetAgain: what has come since it was set is waited for.
+func TestATimerThatIsTooEarlyIsSetAgain(t *testing.T) {
+	var sp speaking
+	now := time.Unix(1_800_000_000, 0)
+	guard := &foreign.RoomChange{Room: "r", Hold: foreign.HoldMinute}
+	sp.holds(guard, now)
+	if !sp.times("r", true) || sp.times("r", true) || !sp.times("r", false) {
+		t.Error("there is one timer for a minute and one for a word")
+	}
+	sp.holds(guard, now.Add(20*time.Second))
+	if got := sp.timed("r", true, now.Add(roomMinute)); got != 20*time.Second {
+		t.Errorf("the minute has %s left", got)
+	}
+	sp.frees("r", false)
+	sp.confirm("r")
+	if !sp.takes("r", "m", now.Add(10*time.Second)) {
+		t.Error("the room takes no word")
+	}
+	if got := sp.timed("r", false, now.Add(protocol.RedeliverEvery)); got != 10*time.Second {
+		t.Errorf("the word has %s left", got)
+	}
+	if got := sp.timed("r", true, now.Add(2*roomMinute)); got != 0 {
+		t.Errorf("without a hold the minute has %s left", got)
+	}
+}
+
+// TestAConnectionOutlivesManyRooms: rooms that are over make place for others, in which our agent speaks as before.
+func TestAConnectionOutlivesManyRooms(t *testing.T) {
+	var sp speaking
+	now := time.Unix(1_800_000_000, 0)
+	for i := range 10 * farRoomsMax {
+		id, word := fmt.Sprint("rt-", i), protocol.MsgID(fmt.Sprint("m", i))
+		sp.confirm(id)
+		if !sp.takes(id, word, now) {
+			t.Fatalf("room %d takes no word", i)
+		}
+		sp.unbook(id)
+	}
+	if len(sp.rooms) > 2*farRoomsMax {
+		t.Errorf("%d rooms are kept", len(sp.rooms))
+	}
+}
+
+// TestANameGoesWithItsRoom: rooms come without end, and a board may show so many names.
+func TestANameGoesWithItsRoom(t *testing.T) {
+	one, two := joinedRooms(t, "alice")
+	b := one.atBoard(t, "alice").s.b
+	names := func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.names.Count()
+	}
+	before := names()
+	id := two.opens(t, nil, "bob", "alice")
+	until(t, "the room has a name", func() bool { return names() == before+1 })
+	two.person(t, "RoomClose", "", map[string]any{"roomId": id})
+	until(t, "its name is free", func() bool { return names() == before })
+}
+
+// TestAWordThatComesAfterLeavingBringsNobodyBack: our agent is given up at the board while something said in its room is on its way
+// through this node.
+func TestAWordThatComesAfterLeavingBringsNobodyBack(t *testing.T) {
+	one, two := joinedRooms(t, "alice", "al")
+	id := two.opens(t, nil, "bob", "alice", "al")
+	for _, agent := range []protocol.AgentID{"alice", "al"} {
+		until(t, "it is told that it is in", func() bool { return slices.Equal(one.told(t, agent), []string{"in"}) })
+	}
+	v := one.atBoard(t, "alice")
+	r := v.s.b.room(string(id))
+	one.joins(t, api.BoardRequest{URL: two.url, Name: "two", Agents: []protocol.AgentID{"al"}})
+	until(t, "alice is out", func() bool { return !v.s.b.holds(r, "alice") })
+	m := &foreign.Message{From: "bob"}
+	m.Frame.RoomID = string(id)
+	env := protocol.Envelope{ID: "late", From: "bob@two", Intent: "Say", Value: raw(`{"text":"late"}`)}
+	if err := one.n.loop.call(t.Context(), func() { one.n.loop.heardIn(v, m, env, "") }); err != nil {
+		t.Fatal(err)
+	}
+	if v.s.b.holds(r, "alice") || len(one.hears(t, "alice")) > 0 {
+		t.Errorf("alice, who has left, is in again and hears %q", one.hears(t, "alice"))
+	}
+}
