@@ -233,6 +233,25 @@ func (v *baseView) said(p protocol.PeerID) bool {
 	return slices.ContainsFunc(v.answers, func(a board.CutAnswer) bool { return a.By() == p })
 }
 
+// agreedByMost says whether a majority has said of the newest base that holds what the word on it says: one member's word alone
+// has no record leave.
+func (v *baseView) agreedByMost() bool {
+	if v.asked == nil || v.asked.Log() != v.held.Log.LogID || v.asked.Seq() != v.held.Seq {
+		return false
+	}
+	a, ok := v.mostSaid(v.from)
+	return ok && a.Digest == v.held.Digest
+}
+
+// mostSaid is what a majority of the members as of a base answered to the newest proposal.
+func (v *baseView) mostSaid(at *board.Snapshot) (cut.Answer, bool) {
+	answers := make([]cut.Answer, 0, len(v.answers))
+	for _, a := range v.answers {
+		answers = append(answers, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
+	}
+	return cut.Holds(turn.InsideOf(at.State().Roster()), answers)
+}
+
 func (l *loop) authorCut(body protocol.CutBody) {
 	l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(body)})
 }
@@ -245,11 +264,7 @@ func (n *Node) holdBase(ctx context.Context, b *baser, v *baseView) error {
 	if b.made == nil || b.log != v.asked.Log() || b.seq != v.asked.Seq() || !v.said(n.home.peer) {
 		return nil // who does not know what it comes to does not say that it holds
 	}
-	answers := make([]cut.Answer, 0, len(v.answers))
-	for _, a := range v.answers {
-		answers = append(answers, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
-	}
-	a, ok := cut.Holds(turn.InsideOf(b.made.State().Roster()), answers)
+	a, ok := v.mostSaid(b.made)
 	if !ok || a.Digest != b.made.Digest() {
 		return nil
 	}
@@ -307,7 +322,7 @@ func (n *Node) letGo(_ context.Context, _ *baser, v *baseView) error {
 		here, _ := n.store.Base(b.Log)
 		raised = raised || here.Seq < b.Seq
 	}
-	if !raised {
+	if !raised || !v.agreedByMost() {
 		return nil
 	}
 	err := n.store.Leave(bases, v.from.Encode())

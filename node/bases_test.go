@@ -81,6 +81,9 @@ func TestOldRecordsLeaveAndANewcomerBeginsAfterThem(t *testing.T) {
 	alike(t, na, nb)
 	agreeing(t, "young records stay", func() bool {
 		st, err := na.Status(t.Context())
+		if err == nil && st.Retention.Records != cut.BaseAge.Milliseconds() {
+			t.Fatalf("records are said to leave after %d ms, which none does so early", st.Retention.Records)
+		}
 		return err == nil && st.Records > 10
 	}, na, nb)
 	if na.begins.Load() != nil {

@@ -177,11 +177,16 @@ func (l *loop) begin() error {
 	if slices.ContainsFunc(l.board.From().Bases(), func(b board.Base) bool { return snap.Base(b.Log).Seq < b.Seq }) {
 		return nil
 	}
+	young, err := turn.TakesYoung(l.store, func(log protocol.LogID) uint64 { return l.rep.Head(log).Seq }, snap, l.now)
+	if err != nil || young {
+		l.log.Warn("this node does not begin at the base of others: it would take young records, which members agree on nowhere", "err", err)
+		return nil
+	}
 	bases := make([]journal.Base, 0, len(snap.Bases()))
 	for _, b := range snap.Bases() {
 		bases = append(bases, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
 	}
-	err := l.store.Begin(bases, snap.Encode())
+	err = l.store.Begin(bases, snap.Encode())
 	if errors.Is(err, journal.ErrBase) || errors.Is(err, journal.ErrUndelivered) || errors.Is(err, journal.ErrFull) {
 		l.log.Warn("this node does not begin at the base of others yet", "err", err)
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/cut"
 )
 
 // Status implements web.Viewer.
@@ -41,7 +42,9 @@ func (l *loop) status() api.Status {
 	}
 	st.Warnings = append(st.Warnings, n.traceWarnings()...)
 	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
-	st.Retention.Records = n.cfg.Retention.Records.Milliseconds()
+	if records := n.cfg.Retention.Records; records > 0 {
+		st.Retention.Records = max(records, cut.BaseAge).Milliseconds()
+	}
 	if snap := n.begins.Load(); snap != nil {
 		st.Retention.From = snap.At().Time().UnixMilli()
 	}

@@ -344,6 +344,13 @@ func (p *proc) begin() {
 	for _, b := range p.board.From().Bases() {
 		lacks = lacks && snap.Base(b.Log).Seq >= b.Seq
 	}
+	if lacks {
+		young, err := turn.TakesYoung(p.n.disk, func(log protocol.LogID) uint64 { return p.rep.Head(log).Seq }, snap, p.now)
+		if err != nil || young {
+			p.n.w.fail("a base takes no young record", "node %d: %v", p.n.i, err)
+			return
+		}
+	}
 	if !lacks || !p.rebased(p.n.disk.Begin(basesOf(snap), snap.Encode())) {
 		return
 	}

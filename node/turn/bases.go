@@ -1,9 +1,11 @@
 package turn
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/hub"
@@ -63,7 +65,8 @@ func (o *Owed) For(rec *protocol.Record) bool {
 }
 
 // FindBase reads a store from its first record on and finds how far bases may rise. owed is asked for each record that is old
-// enough. rest is called after each page, as FoldAt does. It ends with the first page that is young as a whole.
+// enough. rest is called after each page, as FoldAt does. It ends with the first page that is young as a whole; one that holds nothing
+// readable of the inside says nothing of its age.
 func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool, error), rest func() error) error {
 	for pos := uint64(0); ; {
 		page, err := store.Since(pos, cutPage)
@@ -73,7 +76,7 @@ func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool,
 		if len(page) == 0 {
 			return nil
 		}
-		old := false
+		old, young := false, false
 		var ask []protocol.Record
 		for i := range page {
 			rec := &page[i].Record
@@ -85,7 +88,11 @@ func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool,
 				rise.Take(rec.Log, rec.Seq, true, false)
 				continue
 			}
-			old = old || rise.Old(rec.Wall)
+			if rise.Old(rec.Wall) {
+				old = true
+			} else {
+				young = true
+			}
 			if rise.Wants(rec.Log, rec.Seq, rec.Wall) {
 				ask = append(ask, *rec)
 			}
@@ -97,7 +104,7 @@ func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool,
 		for i := range ask {
 			rise.Take(ask[i].Log, ask[i].Seq, answers[i], len(ask[i].Sig) > 0)
 		}
-		if !old && len(page) == cutPage {
+		if young && !old && len(page) == cutPage {
 			return nil
 		}
 		if err := rest(); err != nil {
@@ -161,21 +168,39 @@ func InsideOf(r *member.Roster) (out []protocol.PeerID) {
 	return out
 }
 
-// WhoseBase is the member whose snapshot a node takes that lacks what those who told of a base do not hold: all of them must say
-// the same. It is whoever invited the node; while that one is not linked, the first by id. An inviter that is linked and told of
-// none has all that is lacking.
+// WhoseBase is the member whose snapshot a node takes that lacks what those who told of a base do not hold. It is whoever invited
+// the node, whatever others say: they may have let go less, or of late more. While that one is not linked all must say the same, and it
+// is the first by id. An inviter that is linked and told of none has all that is lacking.
 func WhoseBase(told map[protocol.PeerID]meshwire.Base, inviter protocol.PeerID, linked bool) (protocol.PeerID, bool) {
+	if _, ok := told[inviter]; ok {
+		return inviter, true
+	}
 	peers := slices.Sorted(maps.Keys(told))
 	for _, p := range peers[min(1, len(peers)):] {
 		if told[p] != told[peers[0]] {
 			return "", false
 		}
 	}
-	if _, ok := told[inviter]; ok {
-		return inviter, true
-	}
 	if len(peers) == 0 || linked {
 		return "", false
 	}
 	return peers[0], true
+}
+
+// TakesYoung says whether to begin at a snapshot would take a record from a node that is young there. Members agree on no such
+// base, whatever their settings and with a day to spare for their clocks, so it is another's word alone.
+func TakesYoung(store interface {
+	At(log protocol.LogID, seq uint64) (journal.Stored, bool, error)
+}, head func(protocol.LogID) uint64, snap *board.Snapshot, now time.Time) (bool, error) {
+	for _, b := range snap.Bases() {
+		st, found, err := store.At(b.Log, min(b.Seq, head(b.Log)))
+		var left *journal.BelowError
+		if err != nil && !errors.As(err, &left) {
+			return false, err
+		}
+		if err == nil && found && !st.Damaged && now.UnixMilli()-st.Record.Wall < protocol.MessageLife.Milliseconds() {
+			return true, nil
+		}
+	}
+	return false, nil
 }

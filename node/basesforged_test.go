@@ -1,0 +1,97 @@
+package node
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/cut"
+	"github.com/aster-mesh/aster/roles/member"
+)
+
+// inventedBase is a snapshot at the newest records of a node, with one of a log that it made up so that all others lack it.
+func inventedBase(t *testing.T, n *Node) *board.Snapshot {
+	t.Helper()
+	page, err := n.store.Since(0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []protocol.Record{{Log: protocol.LogID{Peer: n.home.peer, Start: protocol.Start{At: 1, Rand: 1}, Scope: protocol.ScopeInside}, Seq: 1, At: 1, Kind: protocol.KindCut}}
+	for i := range page {
+		all = append(all, page[i].Record)
+	}
+	st, ends := board.New(member.MeshID(n.home.mesh.Mesh)), map[protocol.LogID]board.Base{}
+	for i := range all {
+		if rec := &all[i]; rec.Log.Scope == protocol.ScopeInside {
+			if err := st.Apply(rec, nil); err != nil {
+				t.Fatal(err)
+			}
+			ends[rec.Log] = board.Base{Log: rec.Log, Seq: rec.Seq, Hash: rec.Hash()}
+		}
+	}
+	return st.Snapshot(slices.Collect(maps.Values(ends)), 1)
+}
+
+// TestNobodyTakesYoungRecordsByABase: a member tells of a base that it made up. Who would lose young records there does not begin
+// there, whoever invited whom.
+func TestNobodyTakesYoungRecordsByABase(t *testing.T) {
+	var log safeBuffer
+	var na, nb *Node
+	start(t, func(c *Config) { c.Name, c.Log, c.probe = "devbox", log.logger(), func(n *Node) { na = n } })
+	start(t, func(c *Config) { c.Name, c.Join, c.probe = "mac-mini", invite(t, na), func(n *Node) { nb = n } })
+	alike(t, na, nb)
+	before := na.store.Records()
+	nb.begins.Store(inventedBase(t, nb))
+	until(t, "it is told and does not begin there", func() bool {
+		if err := nb.loop.call(t.Context(), func() { nb.loop.tellBase([]protocol.PeerID{na.home.peer}) }); err != nil {
+			t.Fatal(err)
+		}
+		return na.begins.Load() != nil || strings.Contains(log.String(), "would take young records")
+	})
+	if now := na.store.Records(); na.begins.Load() != nil || now < before {
+		t.Errorf("%d records of %d are left", now, before)
+	}
+}
+
+// TestOneMembersWordHasNoRecordLeave: a member says that a base holds which nobody was asked about.
+func TestOneMembersWordHasNoRecordLeave(t *testing.T) {
+	var w aged
+	var na, nb *Node
+	w.start(t, "devbox", "", oneDay, &na)
+	w.start(t, "mac-mini", invite(t, na), oneDay, &nb)
+	alike(t, na, nb)
+	marks, texts := map[protocol.LogID]uint64{}, map[string]uint64{}
+	var log protocol.LogID
+	if err := nb.loop.call(t.Context(), func() {
+		for _, h := range nb.loop.rep.Heads() {
+			if h.Log.Scope == protocol.ScopeInside {
+				log, marks[h.Log], texts[h.Log.String()] = h.Log, h.Seq, h.Seq
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := nb.snapshot(t.Context(), nil, marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nb.loop.call(t.Context(), func() {
+		nb.loop.authorCut(protocol.CutBody{Step: protocol.CutHold, Log: log.String(), Seq: 1, Marks: texts, Fold: board.FoldVersion, Digest: snap.Digest()})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	alike(t, na, nb)
+	w.pass(cut.BaseAge + time.Hour)
+	for range 3 {
+		if err := na.agree(t.Context(), &baser{looked: na.time()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if na.begins.Load() != nil {
+		t.Error("records left by the word of one member")
+	}
+}
