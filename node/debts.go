@@ -10,14 +10,18 @@ import (
 )
 
 // What a node writes without end would take all of a machine here, however fairly its frames take turns: each record is
-// checked, kept, filed and indexed, and most of that is done beside the loop. So while others use this node, a member's records have as
-// much of it as all others have together, and debtPerSecond beside that; what is above waits in its link's reader, before it is
+// checked, kept, filed and indexed, and most of that is done beside the loop. So while others use this node, a member's records, and a client's words, have as
+// much of it as all others have together, and some beside that; what is above waits in the link's or socket's reader, before it is
 // even checked. Who is alone waits for nothing.
 const (
 	longRecords = 32 // from so many on a range is long: it is taken in pieces, between which others have their turns
 
 	debtPerSecond = 2_000
 	debtBurst     = 500
+	// A client's share is smaller than its node's is elsewhere: what it says at once stands in its node's log before what that node's
+	// other clients say.
+	clientPerSecond = 1_000
+	clientBurst     = 250
 	// debtBytes is what one of them is for; a larger record counts as several.
 	debtBytes = 8 << 10
 	// debtNews is what a record counts that is neither a message nor a receipt: who is there, and in what state, every board and agent is
@@ -29,26 +33,36 @@ const (
 	debtLook = 20 * time.Millisecond
 )
 
-// debts are how much of this node each peer has had. The zero value is ready. Safe for concurrent use.
+// debts are how much of this node each source has had. The zero value is ready. Safe for concurrent use.
 type debts struct {
-	mu      sync.Mutex
-	all     float64   // that anybody had
-	clients time.Time // when one said something last
-	of      map[source]*debt
+	mu     sync.Mutex
+	all    float64 // that anybody had
+	of     map[source]*debt
+	newest source    // who had something last
+	at     time.Time // when that was
+	other  time.Time // when anybody but newest had something last
 }
 
 // source is a member and whose records it sends: what it passes on of another's is counted apart, so that neither has the other wait.
+// Or it is a client: then from is empty.
 type source struct{ from, author protocol.PeerID }
+
+// share is what a source may have a second beside what others have, and what at once.
+func (p source) share() (perSecond, burst float64) {
+	if p.from == "" {
+		return clientPerSecond, clientBurst
+	}
+	return debtPerSecond, debtBurst
+}
 
 type debt struct {
 	owed   float64
 	at     time.Time // of owed
 	had    float64
-	others float64   // what others had had at that time
-	last   time.Time // when its records came last
+	others float64 // what others had had at that time
 }
 
-// now is the debt of a peer with what has been forgiven since. Call it with mu held.
+// now is the debt of a source with what has been forgiven since. Call it with mu held.
 func (d *debts) now(p source, now time.Time) *debt {
 	if d.of == nil {
 		d.of = map[source]*debt{}
@@ -58,52 +72,53 @@ func (d *debts) now(p source, now time.Time) *debt {
 		o = &debt{at: now, others: d.all}
 		d.of[p] = o
 	}
+	perSecond, _ := p.share()
 	others := d.all - o.had
 	past := max(now.Sub(o.at), 0)
-	o.owed = max(o.owed-past.Seconds()*debtPerSecond-(others-o.others), 0)
+	o.owed = max(o.owed-past.Seconds()*perSecond-(others-o.others), 0)
 	o.at, o.others = now, others
 	return o
 }
 
-// charge notes that records of a peer came.
+// charge notes that a source had something.
 func (d *debts) charge(p source, units float64, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.now(p, now)
-	o.owed, o.had, o.last = o.owed+units, o.had+units, now
+	o.owed, o.had = o.owed+units, o.had+units
 	d.all += units
+	if p != d.newest {
+		d.newest, d.other = p, d.at
+	}
+	d.at = now
 }
 
-// clientSpoke notes that a client said something of so many bytes.
-func (d *debts) clientSpoke(bytes int, now time.Time) {
+// forget drops a source that has gone.
+func (d *debts) forget(p source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.clients = now
-	d.all += float64(1 + bytes/debtBytes)
+	delete(d.of, p)
 }
 
-// due is how long a peer's records are to wait if nothing changes meanwhile.
+// due is how long a source is to wait if nothing changes meanwhile.
 func (d *debts) due(p source, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.now(p, now)
+	perSecond, burst := p.share()
 	if !d.contended(p, now) {
-		o.owed = min(o.owed, debtBurst) // what it had alone is not held against it
+		o.owed = min(o.owed, burst) // what it had alone is not held against it
 	}
-	return time.Duration(max(o.owed-debtBurst, 0) / debtPerSecond * float64(time.Second))
+	return time.Duration(max(o.owed-burst, 0) / perSecond * float64(time.Second))
 }
 
-// contended says whether anybody but a peer uses this node. Call it with mu held.
+// contended says whether anybody but a source uses this node. Call it with mu held.
 func (d *debts) contended(p source, now time.Time) bool {
-	if now.Sub(d.clients) < othersSpoke {
-		return true
+	last := d.at
+	if p == d.newest {
+		last = d.other
 	}
-	for other, o := range d.of {
-		if other != p && now.Sub(o.last) < othersSpoke {
-			return true
-		}
-	}
-	return false
+	return now.Sub(last) < othersSpoke
 }
 
 // shared is contended for who does not hold mu.
@@ -113,7 +128,7 @@ func (d *debts) shared(p source, now time.Time) bool {
 	return d.contended(p, now)
 }
 
-// pause has a peer's reader wait for its share, and charges it with what came.
+// pause has a source's reader wait for its share, and charges it with what came.
 func (d *debts) pause(ctx context.Context, p source, units float64) {
 	for {
 		wait := d.due(p, time.Now())

@@ -19,7 +19,7 @@ func TestAPeerThatWritesWithoutEndHasAShare(t *testing.T) {
 	had := func(d *debts, says int) (units float64) {
 		for began := now; now.Sub(began) < 10*time.Second; now = now.Add(step) {
 			for range says {
-				d.clientSpoke(0, now)
+				d.charge(source{author: "a client"}, 1, now)
 			}
 			for d.due(flooder, now) == 0 {
 				d.charge(flooder, 100, now)
@@ -61,6 +61,37 @@ func TestAPeerThatWritesWithoutEndHasAShare(t *testing.T) {
 	}
 }
 
+// TestAClientThatSaysMuchAtOnceHasASmallerShareThanItsNode: so that its node's log is not in debt elsewhere for it. Who has gone is
+// forgotten.
+func TestAClientThatSaysMuchAtOnceHasASmallerShareThanItsNode(t *testing.T) {
+	var d debts
+	now := time.Unix(1_800_000_000, 0)
+	client, other := source{author: "flooder"}, source{author: "other"}
+	said := 0.0
+	for began := now; now.Sub(began) < 10*time.Second; now = now.Add(10 * time.Millisecond) {
+		d.charge(other, 1, now)
+		for ; d.due(client, now) == 0; said++ {
+			d.charge(client, 1, now)
+		}
+	}
+	if want := 10.0*(clientPerSecond+100) + clientBurst; said < want-50 || said > want+50 || said > 10*debtPerSecond {
+		t.Errorf("beside little it said %.0f in ten seconds, want %.0f", said, want)
+	}
+	if wait := d.due(other, now); wait != 0 {
+		t.Errorf("another waits %s for it", wait)
+	}
+	now = now.Add(othersSpoke)
+	d.charge(client, 1e6, now)
+	if wait := d.due(client, now); wait != 0 {
+		t.Errorf("alone it waits %s", wait)
+	}
+	d.forget(client)
+	d.forget(other)
+	if len(d.of) != 0 {
+		t.Errorf("%d are remembered", len(d.of))
+	}
+}
+
 // TestARecordCountsByWhatItCosts: by its size, and more if everybody is told of it.
 func TestARecordCountsByWhatItCosts(t *testing.T) {
 	for _, c := range []struct {
@@ -93,7 +124,7 @@ func TestWhatIsPassedOnWaitsBesideItsReader(t *testing.T) {
 	if n.aside.put(n, passed, f) {
 		t.Error("it waits before it has had anything")
 	}
-	n.debts.clientSpoke(0, time.Now())
+	n.debts.charge(source{author: "a client"}, 1, time.Now())
 	n.debts.charge(passed, 1e6, time.Now())
 	n.aside.of, n.aside.bytes = map[source][]meshwire.Records{passed: nil}, map[protocol.PeerID]int{} // somebody takes them
 	for range 100 {

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 )
@@ -67,10 +66,19 @@ func (s *lanes) in(all *map[protocol.PeerID]lane, p protocol.PeerID, places int)
 	return ln
 }
 
-// postSized is post for a message of so many bytes. One goroutine of a socket, its read loop, takes several places: two would
+// source is the client by which debts know it.
+func (s *socket) source() source { return source{author: protocol.PeerID(s.name)} }
+
+// forgotten lets go of what is counted for a socket.
+func (s *socket) forgotten() {
+	s.known()
+	s.n.debts.forget(s.source())
+}
+
+// postSized is post for a message of so many bytes, once the client has its share of the node. One goroutine of a socket, its read loop, takes several places: two would
 // wait for each other.
 func (s *socket) postSized(bytes int, job func()) {
-	s.n.debts.clientSpoke(bytes, time.Now())
+	s.n.debts.pause(s.n.ctx, s.source(), float64(1+bytes/debtBytes))
 	more := min(bytes/laneBytes, clientLane-1)
 	for taken := range more {
 		select {

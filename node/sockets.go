@@ -145,7 +145,7 @@ func (n *Node) opening(r *http.Request, who web.Caller) (asterism.Opening, int) 
 
 func (s *socket) serve(o asterism.Opening) {
 	defer s.n.wait.Done()
-	defer s.known()
+	defer s.forgotten()
 	var first asterism.Outcome
 	s.session, first = asterism.NewSession(o)
 	switch {
