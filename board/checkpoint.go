@@ -19,7 +19,8 @@ import (
 // journal again.
 var ErrBadCheckpoint = errors.New("bad board checkpoint")
 
-const checkpointTag = "aster.board.1 "
+// checkpointTag names the version of the fold too: what a program of another one passed over, an update would go on without.
+var checkpointTag = fmt.Sprintf("aster.board.%d ", FoldVersion)
 
 type checkpoint struct {
 	Mesh  member.MeshID `json:"mesh"`

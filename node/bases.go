@@ -125,7 +125,11 @@ func (n *Node) standOn(ctx context.Context, b *baser, v *baseView) error {
 	if err := n.store.SaveCheckpoint(baseCheckpoint, 0, snap.Encode()); err != nil {
 		return fmt.Errorf("keep the fold at a base: %w", err)
 	}
-	return n.loop.call(ctx, func() { n.loop.settleOn(snap) })
+	return n.loop.call(ctx, func() {
+		if n.loop.board.From() == v.from { // else it has begun at another meanwhile
+			n.loop.settleOn(snap)
+		}
+	})
 }
 
 // agreedAlone says whether the newest base that holds is the one that this node stands on, raised by what that word names.
@@ -334,5 +338,9 @@ func (n *Node) letGo(_ context.Context, _ *baser, v *baseView) error {
 		return fmt.Errorf("let records go: %w", err)
 	}
 	n.log.Info("records below the base have left", "until", v.from.At().Time().Format(time.DateTime))
-	return n.loop.call(n.ctx, func() { n.loop.based(v.from) })
+	return n.loop.call(n.ctx, func() {
+		if n.loop.board.From() == v.from { // else it begins at another by now
+			n.loop.based(v.from)
+		}
+	})
 }

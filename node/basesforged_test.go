@@ -95,3 +95,32 @@ func TestOneMembersWordHasNoRecordLeave(t *testing.T) {
 		t.Error("records left by the word of one member")
 	}
 }
+
+// TestABoardStandsOnTheBaseOfItsView: while a member folds up to a base it may begin at another, above which alone it has records.
+// What was folded from before that is not taken then.
+func TestABoardStandsOnTheBaseOfItsView(t *testing.T) {
+	var w aged
+	var na, nb *Node
+	w.start(t, "devbox", "", oneDay, &na)
+	w.start(t, "mac-mini", invite(t, na), 0, &nb)
+	alike(t, na, nb)
+	w.pass(cut.BaseAge + time.Hour)
+	var v baseView
+	look := func() {
+		if err := nb.loop.call(t.Context(), func() { v = nb.loop.baseView() }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agreeing(t, "a base holds", func() bool {
+		look()
+		return v.from != nil
+	}, na, nb)
+	stands := v.from
+	v.from = nil // as it was when it began to fold
+	if err := nb.standOn(t.Context(), &baser{}, &v); err != nil {
+		t.Fatal(err)
+	}
+	if look(); v.from != stands {
+		t.Error("the board stands on what was folded from an earlier base")
+	}
+}
