@@ -34,7 +34,8 @@ type abroad struct {
 
 // farBoard is one of them.
 type farBoard struct {
-	n *Node
+	n    *Node
+	lane lane // of all its connections
 
 	// Owned by the loop.
 	conns map[protocol.AgentID]hub.ConnID // its agents that are present, by what they are called here
@@ -96,7 +97,7 @@ func (n *Node) openAbroad() error {
 }
 
 func (n *Node) newFarBoard(conf joinedBoard) *farBoard {
-	b := &farBoard{n: n, conns: map[protocol.AgentID]hub.ConnID{}, conf: conf, names: foreign.NewNames(conf.Name, conf.Names), seats: map[protocol.AgentID]*seat{}}
+	b := &farBoard{n: n, lane: make(lane, peerLane), conns: map[protocol.AgentID]hub.ConnID{}, conf: conf, names: foreign.NewNames(conf.Name, conf.Names), seats: map[protocol.AgentID]*seat{}}
 	b.rooms = roomsOf(conf.Rooms, b.names)
 	return b
 }

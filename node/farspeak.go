@@ -117,6 +117,9 @@ func (sp *speaking) later(msg protocol.MsgID) {
 // end comes to the end of its quota.
 const roomBytes = 4 << 10
 
+// roomUnits is what it counts while others use this node, see debts.
+const roomUnits = 5 * debtNews
+
 // books counts that our agent comes into a room, before anything is kept of it; false: the board's quota is used up.
 func (v *visit) books(id string) bool {
 	r := v.s.b.room(id)
@@ -128,8 +131,11 @@ func (v *visit) books(id string) bool {
 	w.seen = true
 	done := w.booked
 	sp.mu.Unlock()
-	if !done && v.s.b.spend(roomBytes) != nil {
-		return false
+	if !done {
+		if v.s.b.spend(roomBytes) != nil {
+			return false
+		}
+		v.s.b.n.debts.pause(v.ctx, source{from: protocol.PeerID(boardQuota(v.s.b.name()))}, roomUnits)
 	}
 	sp.mu.Lock()
 	w.booked = true
@@ -176,7 +182,7 @@ func (v *visit) roomChange(e foreign.RoomChange) {
 		v.lookAtRoom(e.Room)
 	}
 	l := s.b.n.loop
-	_ = l.post(s.b.n.ctx, func() { l.roomChanged(v, e) })
+	v.post(func() { l.roomChanged(v, e) })
 }
 
 func (v *visit) lookAtRoom(id string) {
@@ -277,7 +283,7 @@ func (v *visit) takeInRoom(m *foreign.Message, files []protocol.BlobRef) {
 		v.refuse(m, no)
 		return
 	}
-	_ = n.loop.post(n.ctx, func() { n.loop.heardIn(v, m, env, own) })
+	v.post(func() { n.loop.heardIn(v, m, env, own) })
 }
 
 // concerns says whether a room's message is for our agent: an order to somebody else in the room is not.

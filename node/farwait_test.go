@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,4 +128,37 @@ func TestAWordThatComesAfterLeavingBringsNobodyBack(t *testing.T) {
 	if v.s.b.holds(r, "alice") || len(one.hears(t, "alice")) > 0 {
 		t.Errorf("alice, who has left, is in again and hears %q", one.hears(t, "alice"))
 	}
+}
+
+// TestABoardHasAShareOfTheLoop: of what it says so many words wait for the loop at once, and what brings our agents into rooms counts
+// like a member's records.
+func TestABoardHasAShareOfTheLoop(t *testing.T) {
+	one, two := joinedRooms(t, "alice")
+	id := two.opens(t, nil, "bob", "alice")
+	until(t, "alice is told that she is in", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in"}) })
+	v := one.atBoard(t, "alice")
+	one.n.debts.mu.Lock()
+	if had := one.n.debts.of[source{from: "board/two"}]; had == nil || had.had != roomUnits {
+		t.Errorf("a room counts %+v", had)
+	}
+	one.n.debts.mu.Unlock()
+	busy, free := make(chan struct{}), make(chan struct{})
+	if err := one.n.loop.post(t.Context(), func() { close(busy); <-free }); err != nil {
+		t.Fatal(err)
+	}
+	<-busy
+	var said atomic.Int32
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for range 10 * peerLane {
+			v.roomChange(foreign.RoomChange{Name: "RoomYield", Room: string(id), Value: raw(`{}`), Free: true})
+			said.Add(1)
+		}
+	})
+	until(t, "its share is used", func() bool { return len(v.s.b.lane) == peerLane })
+	if got := said.Load(); got > peerLane {
+		t.Errorf("%d words wait for the loop", got)
+	}
+	close(free)
+	wait.Wait()
 }

@@ -42,6 +42,9 @@ type visit struct {
 	taking bool
 }
 
+// post has a job of the read loop's done by the loop, in the board's share of it.
+func (v *visit) post(job func()) { _ = v.s.b.lane.post(v.s.b.n.ctx, v.s.b.n.loop, job) }
+
 // say sends a frame; a connection that is ending takes none, and what mattered is sent again on the next.
 func (v *visit) say(frame []byte) { v.conn.Send(frame) }
 
@@ -67,7 +70,7 @@ func (v *visit) message(data []byte, _ bool) {
 		case foreign.Rejected:
 			v.rejected = &e
 		case foreign.Roster:
-			_ = l.post(v.s.b.n.ctx, func() { l.boardRoster(v, e) })
+			v.post(func() { l.boardRoster(v, e) })
 		case foreign.Greet:
 			v.greet(e.To)
 		case foreign.Message:
@@ -77,7 +80,7 @@ func (v *visit) message(data []byte, _ bool) {
 		case foreign.Passed:
 			v.say(foreign.Acknowledge(e.Ack, e.From, false, time.Now(), string(newID())))
 		case foreign.Settled:
-			_ = l.post(v.s.b.n.ctx, func() { l.settledAbroad(v.s, e) })
+			v.post(func() { l.settledAbroad(v.s, e) })
 		case foreign.RoomChange:
 			v.roomChange(e)
 		case foreign.Later:
@@ -131,7 +134,7 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 		return
 	}
 	l := n.loop
-	_ = l.post(n.ctx, func() {
+	v.post(func() {
 		env.To = l.core.Now(s.agent)
 		if no := l.appears(s.b, from, m.Name); no != nil {
 			v.refuse(m, no)
