@@ -37,11 +37,20 @@ func inventedBase(t *testing.T, n *Node) *board.Snapshot {
 }
 
 // TestNobodyTakesYoungRecordsByABase: a member tells of a base that it made up. Who would lose young records there does not begin
-// there, whoever invited whom.
+// there, whoever invited whom; and where records stay, only whoever invited a node is believed at all.
 func TestNobodyTakesYoungRecordsByABase(t *testing.T) {
+	for why, records := range map[string]time.Duration{"would take young records": 90 * 24 * time.Hour, "as soon as the node that invited it is linked": 0} {
+		t.Run(why, func(t *testing.T) { takesNoYoung(t, records, why) })
+	}
+}
+
+func takesNoYoung(t *testing.T, records time.Duration, why string) {
 	var log safeBuffer
 	var na, nb *Node
-	start(t, func(c *Config) { c.Name, c.Log, c.probe = "devbox", log.logger(), func(n *Node) { na = n } })
+	start(t, func(c *Config) {
+		c.Name, c.Log, c.probe = "devbox", log.logger(), func(n *Node) { na = n }
+		c.Retention.Records = records
+	})
 	start(t, func(c *Config) { c.Name, c.Join, c.probe = "mac-mini", invite(t, na), func(n *Node) { nb = n } })
 	alike(t, na, nb)
 	before := na.store.Records()
@@ -50,7 +59,7 @@ func TestNobodyTakesYoungRecordsByABase(t *testing.T) {
 		if err := nb.loop.call(t.Context(), func() { nb.loop.tellBase([]protocol.PeerID{na.home.peer}) }); err != nil {
 			t.Fatal(err)
 		}
-		return na.begins.Load() != nil || strings.Contains(log.String(), "would take young records")
+		return na.begins.Load() != nil || strings.Contains(log.String(), why)
 	})
 	if now := na.store.Records(); na.begins.Load() != nil || now < before {
 		t.Errorf("%d records of %d are left", now, before)

@@ -22,6 +22,8 @@ import (
 // Where records have left, a newcomer cannot begin with the first of a log, nor can a member that was gone for long go on where
 // it was. It is told so, fetches the snapshot from a member, and begins there.
 
+const warnBase = "base"
+
 // fetchTime bounds the fetching of one snapshot.
 const fetchTime = 10 * time.Minute
 
@@ -116,6 +118,12 @@ func (l *loop) toldOfBase(from protocol.PeerID, f meshwire.Base) {
 	if !ok {
 		return // not all of them say the same, or whoever invited this node has yet to speak: they say it again
 	}
+	// Who invited this node is believed anyway. Others could make up a base: their word is taken where records leave, too.
+	if peer != inviter && l.n.cfg.Retention.Records <= 0 {
+		l.warn(warnBase, "what others hold begins at a base, and this node lacks what is before it: it begins there as soon as the node that "+
+			"invited it is linked, or once [retention] records is set here as there")
+		return
+	}
 	select {
 	case l.n.fetch <- baseFrom{peer, l.toldBases[peer]}:
 	default: // one is on its way
@@ -201,6 +209,7 @@ func (l *loop) begin() error {
 		l.refold()
 	}
 	l.n.begins.Store(snap)
+	l.n.warnings.clear(warnBase)
 	clear(l.toldBases)
 	if err := l.again(protocol.Refuse(protocol.CodeBusy, "this node has just begun at what other members hold", "say it again")); err != nil {
 		return err

@@ -76,10 +76,7 @@ func (a *app) demo(ctx context.Context, once bool) error {
 	}
 	err = (&showing{a: a, mesh: mesh, self: self}).show(ctx)
 	if err == nil && !once {
-		select {
-		case <-ctx.Done():
-		case err = <-mesh.Ended:
-		}
+		err = a.goOn(ctx, mesh)
 	}
 	if ctx.Err() != nil || errors.Is(err, errUnread) {
 		err = nil // interrupted, which is how it ends
@@ -88,6 +85,22 @@ func (a *app) demo(ctx context.Context, once bool) error {
 		return failed("%s", err)
 	}
 	return nil
+}
+
+// goOn waits for the end of the demo: an interruption, or that no node is left. Whoever kills one sees the others go on.
+func (a *app) goOn(ctx context.Context, mesh *demo.Mesh) error {
+	for left := len(mesh.Nodes) - 1; ; left-- {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-mesh.Ended:
+			if left == 0 {
+				return err
+			}
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			a.say("%s; %s", first, plural(left, "node goes on", "nodes go on"))
+		}
+	}
 }
 
 // show is the whole transcript.

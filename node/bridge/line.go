@@ -190,6 +190,13 @@ func (r *reader) message() Line {
 	if intent == "" || len(intent) > protocol.IntentBytesMax {
 		r.refuse(protocol.CodeUnknownIntent, fmt.Sprintf("an intent is a name of 1 to %d bytes", protocol.IntentBytesMax), "")
 	}
+	if protocol.Intent(intent) == protocol.Delegate {
+		for _, name := range []string{"accept", "attempt", "repo"} { // else the task would run without them, and nobody would know
+			if _, has := r.fields[name]; has {
+				r.refuse(protocol.CodeBadFrame, fmt.Sprintf("%q of a Delegate stands in its value", name), `write {"to":"AGENT","intent":"Delegate","value":{"task":"…","accept":["make test"]}}`)
+			}
+		}
+	}
 	line := Line{
 		Kind: KindMessage, Intent: protocol.Intent(intent), Value: r.fields["value"],
 		To: protocol.AgentID(r.text("to", false)), Re: protocol.MsgID(r.text("re", false)), MsgID: protocol.MsgID(r.text("msgId", false)),

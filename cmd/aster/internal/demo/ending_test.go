@@ -3,6 +3,7 @@ package demo_test
 import (
 	"encoding/json"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,15 +48,32 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-func TestANodeThatDiesIsNamedWithALogToRead(t *testing.T) {
+// TestANodeThatDiesIsNamedAndTheOthersGoOn: until none is left; then there is a log to read.
+func TestANodeThatDiesIsNamedAndTheOthersGoOn(t *testing.T) {
 	s := show(t)
-	kill(t, s.homes(t)["build-1"].PID)
+	homes := s.homes(t)
+	kill(t, homes["build-1"].PID)
+	if line := <-s.more; !strings.HasPrefix(line, "node build-1: ") || !strings.HasSuffix(line, "; 3 nodes go on") {
+		t.Errorf("said %q", line)
+	}
+	res, err := http.Get(homes["devbox"].Board + "/healthz")
+	if err != nil {
+		t.Fatalf("the main's node is gone, too: %v", err)
+	}
+	res.Body.Close()
+	for _, name := range []string{"guest", "devbox"} {
+		kill(t, homes[name].PID)
+		if line := <-s.more; !strings.HasPrefix(line, "node "+name+": ") {
+			t.Errorf("said %q", line)
+		}
+	}
+	kill(t, homes["mac-mini"].PID)
 	for line := range s.more {
 		t.Errorf("said after the end: %q", line)
 	}
 	_ = s.cmd.Wait()
 	said := s.err.String()
-	if code := s.cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(said, "node build-1: ") {
+	if code := s.cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(said, "node mac-mini: ") {
 		t.Errorf("exit %d, said %q", code, said)
 	}
 	for line := range strings.Lines(said) {
