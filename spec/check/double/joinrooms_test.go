@@ -67,7 +67,9 @@ func TestANodesAgentIsInARoomOfAnotherHub(t *testing.T) {
 				if err := json.Unmarshal(g.call("GET", "/messages/"+late, nil), &m); err != nil {
 					t.Fatal(err)
 				}
-				return slices.ContainsFunc(m.Tiers, func(at api.TierAt) bool { return at.Tier == protocol.Refused && (at.Reason == "room-closed" || at.Reason == "no-such-room") })
+				return slices.ContainsFunc(m.Tiers, func(at api.TierAt) bool {
+					return at.Tier == protocol.Refused && (at.Reason == "room-closed" || at.Reason == "no-such-room")
+				})
 			})
 		})
 	}
