@@ -19,7 +19,7 @@ func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 	if from != f.Log.Peer && n.aside.put(n, src, f) {
 		return nil
 	}
-	n.debts.pause(n.ctx, src, unitsOf(f.Records))
+	n.debts.pauseRange(n.ctx, src, f.Records)
 	return n.takeRange(from, f)
 }
 

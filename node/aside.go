@@ -54,7 +54,7 @@ func (a *aside) run(n *Node, src source) {
 		f := queue[0]
 		a.of[src] = queue[1:]
 		a.mu.Unlock()
-		n.debts.pause(n.ctx, src, unitsOf(f.Records))
+		n.debts.pauseRange(n.ctx, src, f.Records)
 		if err := n.takeRange(src.from, f); err != nil {
 			n.mesh.CloseLink(src.from, err)
 		}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,17 +81,29 @@ func (d *debts) now(p source, now time.Time) *debt {
 	return o
 }
 
-// charge notes that a source had something.
+// charge notes that a source had something, and uses this node.
 func (d *debts) charge(p source, units float64, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o := d.now(p, now)
-	o.owed, o.had = o.owed+units, o.had+units
-	d.all += units
+	d.add(p, units, now)
 	if p != d.newest {
 		d.newest, d.other = p, d.at
 	}
 	d.at = now
+}
+
+// answered is charge for what does not count as using this node, since it only answers what others said.
+func (d *debts) answered(p source, units float64, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.add(p, units, now)
+}
+
+// add is charge without its use. Call it with mu held.
+func (d *debts) add(p source, units float64, now time.Time) {
+	o := d.now(p, now)
+	o.owed, o.had = o.owed+units, o.had+units
+	d.all += units
 }
 
 // forget drops a source that has gone.
@@ -130,13 +143,28 @@ func (d *debts) shared(p source, now time.Time) bool {
 
 // pause has a source's reader wait for its share, and charges it with what came.
 func (d *debts) pause(ctx context.Context, p source, units float64) {
+	d.wait(ctx, p)
+	d.charge(p, units, time.Now())
+}
+
+// pauseRange is pause for a range of records.
+func (d *debts) pauseRange(ctx context.Context, p source, recs []meshwire.Rec) {
+	d.wait(ctx, p)
+	if slices.ContainsFunc(recs, func(r meshwire.Rec) bool { return r.Kind != protocol.KindReceipts }) {
+		d.charge(p, unitsOf(recs), time.Now())
+	} else {
+		d.answered(p, unitsOf(recs), time.Now())
+	}
+}
+
+// wait has a source's reader wait for its share.
+func (d *debts) wait(ctx context.Context, p source) {
 	for {
 		wait := d.due(p, time.Now())
 		if wait <= 0 || pause(ctx, min(wait, debtLook)) != nil {
-			break // cut short, the node ends
+			return // cut short, the node ends
 		}
 	}
-	d.charge(p, units, time.Now())
 }
 
 // unitsOf is what a range counts.

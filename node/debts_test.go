@@ -92,6 +92,24 @@ func TestAClientThatSaysMuchAtOnceHasASmallerShareThanItsNode(t *testing.T) {
 	}
 }
 
+// TestReceiptsDoNotSlowWhoTheyAnswer: whose words another node only acknowledges is alone on its own, however often that is.
+func TestReceiptsDoNotSlowWhoTheyAnswer(t *testing.T) {
+	var d debts
+	client, far := source{author: "sender"}, source{"far", "far"}
+	for range 1000 {
+		d.pauseRange(t.Context(), far, []meshwire.Rec{{Kind: protocol.KindReceipts}})
+		d.charge(client, 100, time.Now())
+	}
+	if wait := d.due(client, time.Now()); wait != 0 {
+		t.Errorf("it waits %s", wait)
+	}
+	d.pauseRange(t.Context(), far, []meshwire.Rec{{Kind: protocol.KindReceipts}, {Kind: protocol.KindMessage}})
+	d.charge(client, 1e6, time.Now())
+	if wait := d.due(client, time.Now()); wait == 0 {
+		t.Error("beside what another says it waits for nothing")
+	}
+}
+
 // TestARecordCountsByWhatItCosts: by its size, and more if everybody is told of it.
 func TestARecordCountsByWhatItCosts(t *testing.T) {
 	for _, c := range []struct {
