@@ -319,13 +319,11 @@ func (n *Node) letGo(_ context.Context, _ *baser, v *baseView) error {
 	if n.fenced.Load() != nil || len(n.store.Recovery().SetAside) > 0 {
 		return nil
 	}
-	bases := make([]journal.Base, 0, len(v.from.Bases()))
-	raised := false
-	for _, b := range v.from.Bases() {
-		bases = append(bases, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
+	bases := turn.BasesOf(v.from)
+	raised := slices.ContainsFunc(bases, func(b journal.Base) bool {
 		here, _ := n.store.Base(b.Log)
-		raised = raised || here.Seq < b.Seq
-	}
+		return here.Seq < b.Seq
+	})
 	if !raised || !v.agreedByMost() {
 		return nil
 	}

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -271,11 +270,8 @@ func (v *visit) takeInRoom(m *foreign.Message, files []protocol.BlobRef) {
 	case no == nil && !v.books(id):
 		no = protocol.Refuse(protocol.CodeTooMany, "this board has used what it may take at this node", "")
 	case no == nil && own == "":
-		if no = s.b.spend(hub.Size(&env)); no != nil {
-			break
-		}
-		if err := n.spill(n.ctx, &env); err != nil && !errors.As(err, &no) {
-			n.log.Error("large value not kept", "part", "board", "err", err)
+		var ok bool
+		if no, ok = v.charged(&env); !ok {
 			return
 		}
 	}

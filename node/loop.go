@@ -276,9 +276,6 @@ func (l *loop) pause() time.Duration {
 	return max(next.Sub(l.n.time()), 0)
 }
 
-// takenBackMax bounds how often one turn is tried on a full disk.
-const takenBackMax = 3
-
 // finish makes a turn durable and lets its consequences out.
 func (l *loop) finish() error {
 	for taken := 0; ; {
@@ -295,7 +292,7 @@ func (l *loop) finish() error {
 				if err := l.takeBack(); err != nil {
 					return err
 				}
-				if taken++; taken == takenBackMax {
+				if taken++; taken == turn.TakenBackMax {
 					return nil // what is owed again at once waits for the next turn: reads and links go on meanwhile
 				}
 				continue

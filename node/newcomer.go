@@ -22,7 +22,8 @@ import (
 // Where records have left, a newcomer cannot begin with the first of a log, nor can a member that was gone for long go on where
 // it was. It is told so, fetches the snapshot from a member, and begins there.
 
-const warnBase = "base"
+// warnBeginning is about where this node is to begin; bases.go warns of what it makes otherwise.
+const warnBeginning = "begins"
 
 // fetchTime bounds the fetching of one snapshot.
 const fetchTime = 10 * time.Minute
@@ -120,7 +121,7 @@ func (l *loop) toldOfBase(from protocol.PeerID, f meshwire.Base) {
 	}
 	// Who invited this node is believed anyway. Others could make up a base: their word is taken where records leave, too.
 	if peer != inviter && l.n.cfg.Retention.Records <= 0 {
-		l.warn(warnBase, "what others hold begins at a base, and this node lacks what is before it: it begins there as soon as the node that "+
+		l.warn(warnBeginning, "what others hold begins at a base, and this node lacks what is before it: it begins there as soon as the node that "+
 			"invited it is linked, or once [retention] records is set here as there")
 		return
 	}
@@ -190,10 +191,7 @@ func (l *loop) begin() error {
 		l.log.Warn("this node does not begin at the base of others: it would take young records, which members agree on nowhere", "err", err)
 		return nil
 	}
-	bases := make([]journal.Base, 0, len(snap.Bases()))
-	for _, b := range snap.Bases() {
-		bases = append(bases, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
-	}
+	bases := turn.BasesOf(snap)
 	err = l.store.Begin(bases, snap.Encode())
 	if errors.Is(err, journal.ErrBase) || errors.Is(err, journal.ErrUndelivered) || errors.Is(err, journal.ErrFull) {
 		l.log.Warn("this node does not begin at the base of others yet", "err", err)
@@ -209,7 +207,7 @@ func (l *loop) begin() error {
 		l.refold()
 	}
 	l.n.begins.Store(snap)
-	l.n.warnings.clear(warnBase)
+	l.n.warnings.clear(warnBeginning)
 	clear(l.toldBases)
 	if err := l.again(protocol.Refuse(protocol.CodeBusy, "this node has just begun at what other members hold", "say it again")); err != nil {
 		return err

@@ -121,11 +121,8 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 		return
 	}
 	if no == nil {
-		no = s.b.spend(hub.Size(&env))
-	}
-	if no == nil {
-		if err := n.spill(n.ctx, &env); err != nil && !errors.As(err, &no) {
-			n.log.Error("large value not kept", "part", "board", "err", err)
+		var ok bool
+		if no, ok = v.charged(&env); !ok {
 			return
 		}
 	}
@@ -150,6 +147,20 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 		})
 		l.core.Step(l.now, l.said(hub.Say{As: from, Env: env, Token: token, BindAs: hub.ClientBoard}))
 	})
+}
+
+// charged books what a message takes here and puts a large value beside its record. Not ok: that could not be kept, and the board
+// gives it again.
+func (v *visit) charged(env *protocol.Envelope) (no *protocol.Refusal, ok bool) {
+	n := v.s.b.n
+	if no = v.s.b.spend(hub.Size(env)); no != nil {
+		return no, true
+	}
+	if err := n.spill(n.ctx, env); err != nil && !errors.As(err, &no) {
+		n.log.Error("large value not kept", "part", "board", "err", err)
+		return nil, false
+	}
+	return no, true
 }
 
 func (v *visit) acknowledge(m *foreign.Message) {

@@ -230,13 +230,19 @@ func (s *Server) pushLatest(w http.ResponseWriter, r *http.Request, _ Standing) 
 	s.answer(w, r, note, err)
 }
 
-func (s *Server) pushSubscribe(w http.ResponseWriter, r *http.Request, _ Standing) {
-	var sub api.PushSubscription
-	err := readJSON(w, r, &sub)
+// fromSession reads a request's body, and whose session it is.
+func (s *Server) fromSession(w http.ResponseWriter, r *http.Request, into any) (admission, error) {
+	err := readJSON(w, r, into)
 	in, _, ok := s.sessions.read(r, s.now())
 	if err == nil && !ok {
 		err = noCredential()
 	}
+	return in, err
+}
+
+func (s *Server) pushSubscribe(w http.ResponseWriter, r *http.Request, _ Standing) {
+	var sub api.PushSubscription
+	in, err := s.fromSession(w, r, &sub)
 	if err == nil {
 		err = s.backend.CheckPush(r.Context(), sub)
 	}
@@ -255,11 +261,7 @@ func (s *Server) pushSubscribe(w http.ResponseWriter, r *http.Request, _ Standin
 // pushUnsubscribe takes one's own browser away; an endpoint that nobody has is no error.
 func (s *Server) pushUnsubscribe(w http.ResponseWriter, r *http.Request, _ Standing) {
 	var sub api.PushSubscription
-	err := readJSON(w, r, &sub)
-	in, _, ok := s.sessions.read(r, s.now())
-	if err == nil && !ok {
-		err = noCredential()
-	}
+	in, err := s.fromSession(w, r, &sub)
 	if err == nil {
 		tag := hex.EncodeToString(in.tag[:])
 		err = s.pushes.drop(func(x *subscription) bool {
@@ -271,11 +273,7 @@ func (s *Server) pushUnsubscribe(w http.ResponseWriter, r *http.Request, _ Stand
 
 func (s *Server) pushSeen(w http.ResponseWriter, r *http.Request, _ Standing) {
 	var seen api.PushSeen
-	err := readJSON(w, r, &seen)
-	in, _, ok := s.sessions.read(r, s.now())
-	if err == nil && !ok {
-		err = noCredential()
-	}
+	in, err := s.fromSession(w, r, &seen)
 	if err == nil && !pageName.MatchString(seen.Page) {
 		err = protocol.Refuse(protocol.CodeBadFrame, "a page has a name of 8 to 40 letters and digits", "")
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/hub"
-	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
@@ -219,13 +218,6 @@ func (p *proc) holdBase(asked *board.BaseAsked, answers []board.CutAnswer) {
 	p.authorCut(body)
 }
 
-func basesOf(snap *board.Snapshot) (out []journal.Base) {
-	for _, b := range snap.Bases() {
-		out = append(out, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
-	}
-	return out
-}
-
 func (p *proc) letGo(from *board.Snapshot) {
 	raised := false
 	for _, b := range from.Bases() {
@@ -241,7 +233,7 @@ func (p *proc) letGo(from *board.Snapshot) {
 			p.n.w.fail("nothing that is owed lies below a base", "node %d: %s %d (%s)", p.n.i, p.n.w.logName(rec.Log), rec.Seq, rec.Kind)
 		}
 	}
-	if !p.rebased(p.n.disk.Leave(basesOf(from), from.Encode())) {
+	if !p.rebased(p.n.disk.Leave(turn.BasesOf(from), from.Encode())) {
 		return
 	}
 	p.n.w.Stats.Leaves++
@@ -351,7 +343,7 @@ func (p *proc) begin() {
 			return
 		}
 	}
-	if !lacks || !p.rebased(p.n.disk.Begin(basesOf(snap), snap.Encode())) {
+	if !lacks || !p.rebased(p.n.disk.Begin(turn.BasesOf(snap), snap.Encode())) {
 		return
 	}
 	p.n.w.logf("node %d begins at a base", p.n.i)

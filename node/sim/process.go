@@ -183,9 +183,6 @@ func (p *proc) rest() {
 	})
 }
 
-// takenBackMax bounds how often one turn is tried on a full disk.
-const takenBackMax = 3
-
 // finish is loop.finish up to its commit.
 func (p *proc) finish() {
 	p.settleOffice()
@@ -204,7 +201,7 @@ func (p *proc) finish() {
 	first, err := p.n.disk.Write(b)
 	if errors.Is(err, journal.ErrFull) {
 		p.takeBack()
-		if p.taken++; p.taken == takenBackMax {
+		if p.taken++; p.taken == turn.TakenBackMax {
 			p.taken = 0
 			p.rest()
 			return

@@ -158,6 +158,15 @@ func Above(marks map[protocol.LogID]uint64, from *board.Snapshot) bool {
 	return true
 }
 
+// BasesOf are a snapshot's bases as a store takes them.
+func BasesOf(snap *board.Snapshot) []journal.Base {
+	out := make([]journal.Base, 0, len(snap.Bases()))
+	for _, b := range snap.Bases() {
+		out = append(out, journal.Base{Log: b.Log, Seq: b.Seq, Hash: b.Hash})
+	}
+	return out
+}
+
 // InsideOf are the members of the inside in office as a roster knows them, by id.
 func InsideOf(r *member.Roster) (out []protocol.PeerID) {
 	for _, m := range r.Members() {

@@ -22,6 +22,9 @@ func Batch(entries []journal.Entry, rd *hub.Ready, values map[string][]byte) jou
 	return b
 }
 
+// TakenBackMax bounds how often one turn is tried on a full disk.
+const TakenBackMax = 3
+
 // Owes says whether a turn has anything to commit.
 func Owes(entries []journal.Entry, rd *hub.Ready, values map[string][]byte) bool {
 	return len(entries)+len(rd.Inbox)+len(rd.Tiers)+len(rd.Renames)+len(rd.Left)+len(values) > 0
