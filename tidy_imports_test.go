@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"roles/worker/keeper": {"protocol", "protocol/api", "roles/worker/repo"},
 	"roles/worker/repo":   {"protocol", "protocol/api"},
 
-	"board":     {"protocol", "protocol/api", "roles", "roles/keys", "roles/member", "roles/room"},
+	"board":     {"protocol", "protocol/api", "roles", "roles/cut", "roles/keys", "roles/member", "roles/room"},
 	"board/web": {"protocol", "protocol/api", "roles/access"},
 
 	"node/backup":  {},

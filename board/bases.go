@@ -3,84 +3,266 @@ package board
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/cut"
 )
 
-// BaseAsked is where members were asked last to agree on a base.
+// BaseAsked is a proposal of a base on which nothing was said yet. Its author's next proposal in the same log ends it, as does
+// the word that it holds.
 type BaseAsked struct {
-	At   pos    `json:"at"`
-	Wall int64  `json:"wall"` // clock of who proposed it, ms
-	Prev string `json:"prev,omitempty"`
+	At    pos    `json:"at"`
+	Wall  int64  `json:"wall"` // clock of who proposed it, ms
+	Prev  string `json:"prev,omitempty"`
+	Marks marks  `json:"marks"`
 }
 
-// Log and Seq are where its record lies; its author proposed it.
+// Log and Seq are where its record lies; its author proposed it, and alone says that it holds.
 func (b *BaseAsked) Log() protocol.LogID { return b.At.log }
 
 // Seq is that in Log.
 func (b *BaseAsked) Seq() uint64 { return b.At.seq }
 
-// BaseHeld is the newest word that a base holds.
+// BaseHeld is a word that a base holds.
 type BaseHeld struct {
-	At     pos     `json:"at"`
-	Wall   int64   `json:"wall"`
-	Log    logText `json:"log"` // with Seq: of the proposal
-	Seq    uint64  `json:"seq"`
-	Prev   string  `json:"prev,omitempty"`
-	Fold   int     `json:"fold"`
-	Digest string  `json:"digest"`
+	At     pos    `json:"at"`
+	Wall   int64  `json:"wall"`
+	Asked  pos    `json:"asked"` // the proposal
+	Prev   string `json:"prev,omitempty"`
+	Marks  marks  `json:"marks,omitempty"`
+	Fold   int    `json:"fold"`
+	Digest string `json:"digest"`
+
+	holds bool // derived: see judge
 }
 
 // Word is where it is said.
 func (b *BaseHeld) Word() (protocol.LogID, uint64) { return b.At.log, b.At.seq }
 
-// bases is what records say of bases. Of proposals, answers and words that one holds the newest counts; the bases of logs only
-// ever rise, so two that were agreed apart are one: of each log the higher.
-type bases struct {
-	asked   *BaseAsked
-	answers map[protocol.PeerID]CutAnswer
-	held    *BaseHeld
-	marks   map[protocol.LogID]uint64
+// BaseFalse is a word that a base holds which has no effect.
+type BaseFalse struct {
+	At   pos   `json:"at"`
+	Wall int64 `json:"wall"`
+	// Sure: it says something else than its author proposed, or nothing was. If not, no majority of the members answered so before
+	// it, as far as their records are here.
+	Sure bool `json:"-"`
 }
 
+// By is who said it.
+func (b *BaseFalse) By() protocol.PeerID { return b.At.log.Peer }
+
+// Word is where it is said.
+func (b *BaseFalse) Word() (protocol.LogID, uint64) { return b.At.log, b.At.seq }
+
+// marks say how far logs go.
+type marks map[protocol.LogID]uint64
+
+// MarshalJSON writes them by the names of the logs, which json sorts.
+func (m marks) MarshalJSON() ([]byte, error) {
+	out := make(map[string]uint64, len(m))
+	for log, seq := range m {
+		out[log.String()] = seq
+	}
+	return protocol.EncodeBody(out), nil
+}
+
+func (m marks) raise(by marks) {
+	for log, seq := range by {
+		m[log] = max(m[log], seq)
+	}
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (m *marks) UnmarshalJSON(text []byte) error {
+	var texts map[string]uint64
+	err := json.Unmarshal(text, &texts)
+	if err == nil {
+		*m, err = Marks(texts)
+	}
+	return err
+}
+
+// bases is what records say of bases. A word that a base holds counts if its author proposed that base last in the same log, and
+// a majority of the members as of that base answered so before. That is a function of the set of records, so all nodes find the
+// same. The bases of logs only ever rise: two that were agreed apart are one, of each log the higher.
+type bases struct {
+	open    map[protocol.LogID]*BaseAsked
+	answers map[placeKey]map[protocol.PeerID]CutAnswer // the first of each node, to what is open, said or still to come
+	words   []*BaseHeld                                // in order; of those that hold the newest
+	floor   marks                                      // of those that hold and are not among words any more
+	last    *BaseHeld                                  // the newest of these
+	lies    map[protocol.PeerID]*BaseFalse             // the newest of each node that is surely false
+
+	judged bool      // what follows, and what words holds, is so
+	held   *BaseHeld // the newest that holds
+	agreed marks     // of all that hold
+}
+
+// placeKey is where a record lies.
+type placeKey struct {
+	log protocol.LogID
+	seq uint64
+}
+
+// keptWords is how many words that hold are kept apart: what comes so late is not answered any more.
+const keptWords = 32
+
 func newBases() bases {
-	return bases{answers: map[protocol.PeerID]CutAnswer{}, marks: map[protocol.LogID]uint64{}}
+	return bases{open: map[protocol.LogID]*BaseAsked{}, answers: map[placeKey]map[protocol.PeerID]CutAnswer{}, floor: marks{}, lies: map[protocol.PeerID]*BaseFalse{}}
 }
 
 // baseStep takes an inside node's word on a base.
 func (s *State) baseStep(at pos, wall int64, body protocol.CutBody) {
 	b := &s.bases
-	if body.Step == protocol.CutBase {
-		if len(body.Marks) > 0 && len(body.Marks) <= protocol.CutMarksMax && len(body.Prev) <= 64 && (b.asked == nil || b.asked.At.before(at)) {
-			b.asked = &BaseAsked{at, wall, body.Prev}
-		}
-		return
-	}
-	log, err := protocol.ParseLogID(body.Log)
-	sum, err2 := hex.DecodeString(body.Digest)
-	if err != nil || err2 != nil || len(sum) != sha256.Size {
-		return
-	}
-	digest := hex.EncodeToString(sum)
+	b.judged = false
 	if body.Step == protocol.CutBaseAnswer {
-		if old, ok := b.answers[at.log.Peer]; !ok || old.At.before(at) {
-			b.answers[at.log.Peer] = CutAnswer{At: at, Log: logText{log}, Seq: body.Seq, Fold: body.Fold, Digest: digest}
+		s.baseAnswer(at, body)
+		return
+	}
+	of, err := Marks(body.Marks)
+	if err != nil || len(of) == 0 || len(of) > protocol.CutMarksMax || len(body.Prev) > 64 {
+		return
+	}
+	open := b.open[at.log]
+	if body.Step == protocol.CutBase {
+		if open != nil {
+			delete(b.answers, placeKey{at.log, open.At.seq})
+		}
+		b.open[at.log] = &BaseAsked{at, wall, body.Prev, of}
+		return
+	}
+	digest, ok := readDigest(body.Digest)
+	if !ok || body.Fold < foldsThatCheck {
+		return // earlier programs took anybody's word
+	}
+	if open == nil || body.Log != at.log.String() || body.Seq != open.At.seq || body.Prev != open.Prev || !maps.Equal(of, open.Marks) {
+		if old := b.lies[at.log.Peer]; old == nil || old.At.before(at) {
+			b.lies[at.log.Peer] = &BaseFalse{At: at, Wall: wall}
 		}
 		return
 	}
-	marks, err := Marks(body.Marks)
-	if err != nil || len(marks) > protocol.CutMarksMax || len(body.Prev) > 64 {
+	delete(b.open, at.log)
+	b.addWord(&BaseHeld{At: at, Wall: wall, Asked: open.At, Prev: open.Prev, Marks: of, Fold: body.Fold, Digest: digest})
+}
+
+// foldsThatCheck is the first version of the fold that does.
+const foldsThatCheck = 3
+
+func readDigest(text string) (string, bool) {
+	sum, err := hex.DecodeString(text)
+	return hex.EncodeToString(sum), err == nil && len(sum) == sha256.Size
+}
+
+func (b *bases) addWord(w *BaseHeld) {
+	i, _ := slices.BinarySearchFunc(b.words, w, func(a, b *BaseHeld) int { return a.At.compare(b.At) })
+	b.words = slices.Insert(b.words, i, w)
+}
+
+func (s *State) baseAnswer(at pos, body protocol.CutBody) {
+	b := &s.bases
+	log, err := protocol.ParseLogID(body.Log)
+	digest, ok := readDigest(body.Digest)
+	if err != nil || !ok {
 		return
 	}
-	for log, seq := range marks {
-		b.marks[log] = max(b.marks[log], seq)
+	key := placeKey{log, body.Seq}
+	if body.Seq <= s.Mark(log) && !b.asks(key) {
+		return
 	}
-	if b.held == nil || b.held.At.before(at) {
-		b.held = &BaseHeld{at, wall, logText{log}, body.Seq, body.Prev, body.Fold, digest}
+	if b.answers[key] == nil {
+		b.answers[key] = map[protocol.PeerID]CutAnswer{}
 	}
+	if old, again := b.answers[key][at.log.Peer]; !again || at.before(old.At) {
+		b.answers[key][at.log.Peer] = CutAnswer{At: at, Log: logText{log}, Seq: body.Seq, Fold: body.Fold, Digest: digest}
+	}
+}
+
+// asks says whether a proposal lies there of which something may come.
+func (b *bases) asks(key placeKey) bool {
+	if open := b.open[key.log]; open != nil && open.At.seq == key.seq {
+		return true
+	}
+	return slices.ContainsFunc(b.words, func(w *BaseHeld) bool { return w.Asked.log == key.log && w.Asked.seq == key.seq })
+}
+
+// taken says that a record was: answers to one that is no proposal are none.
+func (b *bases) taken(log protocol.LogID, seq uint64) {
+	if len(b.answers) > 0 {
+		if key := (placeKey{log, seq}); b.answers[key] != nil && !b.asks(key) {
+			delete(b.answers, key)
+		}
+	}
+	if slices.ContainsFunc(b.words, func(w *BaseHeld) bool { return !w.holds }) {
+		b.judged = false // what was lacking may be here
+	}
+}
+
+// judge finds which words hold, the earlier first.
+func (s *State) judge() {
+	b := &s.bases
+	if b.judged {
+		return
+	}
+	b.judged, b.held, b.agreed = true, b.last, maps.Clone(b.floor)
+	holding := 0
+	for _, w := range b.words {
+		a, ok := s.said(w.Asked, w.Marks, &w.At)
+		if w.holds = ok && a.Digest == w.Digest && a.Fold == w.Fold; w.holds {
+			b.held = w
+			b.agreed.raise(w.Marks)
+			holding++
+		}
+	}
+	b.words = slices.DeleteFunc(b.words, func(w *BaseHeld) bool {
+		if !w.holds || holding <= keptWords {
+			return false
+		}
+		holding--
+		b.floor.raise(w.Marks)
+		b.last = &BaseHeld{At: w.At, Wall: w.Wall, Asked: w.Asked, Prev: w.Prev, Fold: w.Fold, Digest: w.Digest, holds: true}
+		delete(b.answers, placeKey{w.Asked.log, w.Asked.seq})
+		return true
+	})
+}
+
+// said is what a majority of the members as of a base answered to its proposal, before a word on it if there is one. False: nothing,
+// or not all below the base is here. Who is a member there is known from records that lie below, which is all that counts: whoever
+// comes later judges alike.
+func (s *State) said(asked pos, of marks, before *pos) (cut.Answer, bool) {
+	inside := s.insideAt(asked, of)
+	var answers []cut.Answer
+	for _, a := range s.bases.answers[placeKey{asked.log, asked.seq}] {
+		if before == nil || a.At.before(*before) {
+			answers = append(answers, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
+		}
+	}
+	return cut.Holds(inside, answers)
+}
+
+// insideAt are the members of the inside as of a base; none as long as not all below it is here.
+func (s *State) insideAt(asked pos, of marks) (inside []protocol.PeerID) {
+	base := maps.Clone(s.bases.floor)
+	for _, w := range s.bases.words {
+		if w.holds && w.At.before(asked) {
+			base.raise(w.Marks)
+		}
+	}
+	base.raise(of)
+	for log, seq := range base {
+		if s.Mark(log) < seq {
+			return nil
+		}
+	}
+	for _, m := range s.roster.Below(base).Members() {
+		if m.Inside && !m.Revoked {
+			inside = append(inside, m.Peer)
+		}
+	}
+	return inside
 }
 
 // Marks reads the marks of a cut; one whose log has no name is an error.
@@ -98,55 +280,57 @@ func Marks(texts map[string]uint64) (map[protocol.LogID]uint64, error) {
 	return out, nil
 }
 
-// BaseAsked is the newest proposal of a base with the answers to it, by node; nil: none yet.
-func (s *State) BaseAsked() (*BaseAsked, []CutAnswer) {
-	asked := s.bases.asked
-	if asked == nil {
-		return nil, nil
-	}
-	answers := slices.DeleteFunc(byPeer(s.bases.answers), func(a CutAnswer) bool { return a.Log.LogID != asked.At.log || a.Seq != asked.At.seq })
-	one := *asked
-	return &one, answers
-}
-
-// BaseHeld is the newest word that a base holds, and how high all that hold are; nil: none does. The caller changes nothing.
-func (s *State) BaseHeld() (*BaseHeld, map[protocol.LogID]uint64) { return s.bases.held, s.bases.marks }
-
-// basesImage is bases as plain values.
-type basesImage struct {
-	Asked   *BaseAsked  `json:"asked,omitempty"`
-	Answers []CutAnswer `json:"answers,omitempty"`
-	Held    *BaseHeld   `json:"held,omitempty"`
-	Marks   []markImage `json:"marks,omitempty"`
-}
-
-func (b *bases) image() *basesImage {
-	if b.asked == nil && b.held == nil && len(b.answers) == 0 {
-		return nil // as it was before there were any
-	}
-	img := &basesImage{Asked: b.asked, Answers: byPeer(b.answers), Held: b.held}
-	for log, seq := range b.marks {
-		img.Marks = append(img.Marks, markImage{Log: log.String(), Mark: seq})
-	}
-	slices.SortFunc(img.Marks, func(a, b markImage) int { return strings.Compare(a.Log, b.Log) })
-	return img
-}
-
-func (s *State) restoreBases(img *basesImage) error {
-	if img == nil {
-		return nil
-	}
-	b := &s.bases
-	b.asked, b.held = img.Asked, img.Held
-	for _, a := range img.Answers {
-		b.answers[a.By()] = a
-	}
-	for _, m := range img.Marks {
-		log, err := protocol.ParseLogID(m.Log)
-		if err != nil {
-			return err
+// BasesAsked are the newest proposal of each node on which nothing was said yet, the newest first.
+func (s *State) BasesAsked() []BaseAsked {
+	newest := map[protocol.PeerID]*BaseAsked{}
+	for log, asked := range s.bases.open {
+		if old := newest[log.Peer]; old == nil || old.At.before(asked.At) {
+			newest[log.Peer] = asked
 		}
-		b.marks[log] = m.Mark
 	}
-	return nil
+	out := make([]BaseAsked, 0, len(newest))
+	for _, asked := range newest {
+		out = append(out, *asked)
+	}
+	slices.SortFunc(out, func(a, b BaseAsked) int { return b.At.compare(a.At) })
+	return out
+}
+
+// BaseAnswers are the answers to a proposal, by node.
+func (s *State) BaseAnswers(asked *BaseAsked) []CutAnswer {
+	return byPeer(s.bases.answers[placeKey{asked.At.log, asked.At.seq}])
+}
+
+// BaseInside are the members whose answers to a proposal count; none as long as not all below it is here.
+func (s *State) BaseInside(asked *BaseAsked) []protocol.PeerID {
+	s.judge()
+	return s.insideAt(asked.At, asked.Marks)
+}
+
+// BaseSaid is what a majority of the members as of a base that is proposed answered; false: nothing yet.
+func (s *State) BaseSaid(asked *BaseAsked) (cut.Answer, bool) {
+	s.judge()
+	return s.said(asked.At, asked.Marks, nil)
+}
+
+// BaseHeld is the newest word that a base holds and that counts, and how high all those are; nil: none does. The caller changes
+// nothing.
+func (s *State) BaseHeld() (*BaseHeld, map[protocol.LogID]uint64) {
+	s.judge()
+	return s.bases.held, s.bases.agreed
+}
+
+// BaseFalse are words that a base holds which have no effect, the newest of each node.
+func (s *State) BaseFalse() []BaseFalse {
+	s.judge()
+	newest := map[protocol.PeerID]BaseFalse{}
+	for p, lie := range s.bases.lies {
+		newest[p] = BaseFalse{lie.At, lie.Wall, true}
+	}
+	for _, w := range s.bases.words {
+		if old, ok := newest[w.At.log.Peer]; !w.holds && (!ok || old.At.before(w.At)) {
+			newest[w.At.log.Peer] = BaseFalse{w.At, w.Wall, false}
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b BaseFalse) int { return a.At.compare(b.At) })
 }

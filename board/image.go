@@ -164,7 +164,7 @@ func (s *State) image() image {
 	img.Document = s.document
 	img.Fences, img.Forks = s.Fences(), s.Forks()
 	img.Channels = s.channels.list()
-	img.Bases = s.bases.image()
+	img.Bases = s.basesImage()
 	img.Cut, img.CutAnswers = s.cut, byPeer(s.cutAnswers)
 	return img
 }

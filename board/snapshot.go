@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/member"
@@ -28,6 +29,7 @@ type Base struct {
 type Snapshot struct {
 	mesh  member.MeshID
 	at    protocol.HLC
+	until int64
 	bases []Base
 	image json.RawMessage
 	raw   []byte
@@ -39,6 +41,7 @@ const snapshotTag = "aster.base.1 "
 type snapshotText struct {
 	Mesh  member.MeshID   `json:"mesh"`
 	At    protocol.HLC    `json:"at"`
+	Until int64           `json:"until,omitempty"` // ms; earlier programs wrote none
 	Bases []baseText      `json:"bases"`
 	Board json.RawMessage `json:"board"`
 }
@@ -51,10 +54,10 @@ type baseText struct {
 }
 
 // Snapshot is what s, which holds all records up to a base and none above, is there. ends are the seqs and hashes of the last
-// records; at is the greatest hybrid time of all below.
-func (s *State) Snapshot(ends []Base, at protocol.HLC) *Snapshot {
-	text := snapshotText{Mesh: s.roster.Mesh(), At: at}
-	snap := &Snapshot{mesh: text.Mesh, at: at, bases: slices.Clone(ends)}
+// records; at is the greatest hybrid time of all below, and until the latest that their authors' clocks showed, in ms.
+func (s *State) Snapshot(ends []Base, at protocol.HLC, until int64) *Snapshot {
+	text := snapshotText{Mesh: s.roster.Mesh(), At: at, Until: until}
+	snap := &Snapshot{mesh: text.Mesh, at: at, until: until, bases: slices.Clone(ends)}
 	slices.SortFunc(snap.bases, func(a, b Base) int { return strings.Compare(a.Log.String(), b.Log.String()) })
 	for i := range snap.bases {
 		b := &snap.bases[i]
@@ -80,7 +83,7 @@ func DecodeSnapshot(raw []byte) (*Snapshot, error) {
 	if err := json.Unmarshal(body, &text); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 	}
-	snap := &Snapshot{mesh: text.Mesh, at: text.At, image: text.Board, raw: raw}
+	snap := &Snapshot{mesh: text.Mesh, at: text.At, until: text.Until, image: text.Board, raw: raw}
 	for _, b := range text.Bases {
 		log, err := protocol.ParseLogID(b.Log)
 		hash, err2 := hex.DecodeString(b.Hash)
@@ -121,6 +124,15 @@ func (s *Snapshot) At() protocol.HLC {
 		return 0
 	}
 	return s.at
+}
+
+// Until is the latest that a clock of who wrote what lies below showed. One clock that is ahead draws all hybrid times on, so At
+// says less.
+func (s *Snapshot) Until() time.Time {
+	if s == nil || s.until == 0 {
+		return s.At().Time()
+	}
+	return time.UnixMilli(s.until)
 }
 
 // Bases are where logs go on, by their names; nobody changes them. A nil Snapshot has none.

@@ -140,7 +140,7 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 	s.membership(rec)
 	ls.mark = rec.Seq
 	if rec.Seq > s.roster.Bound(rec.Log) {
-		ls.prune()
+		s.passed(ls)
 		return nil
 	}
 	s.count++
@@ -195,8 +195,14 @@ func (s *State) Apply(rec *protocol.Record, env *protocol.Envelope) error {
 			s.claimStep(at, rec.Wall, body)
 		}
 	}
-	ls.prune()
+	s.passed(ls)
 	return nil
+}
+
+// passed follows each record that is taken.
+func (s *State) passed(ls *logState) {
+	s.bases.taken(ls.id, ls.mark)
+	ls.prune()
 }
 
 func (s *State) log(id protocol.LogID) *logState {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/cut"
 	"github.com/aster-mesh/aster/roles/member"
 )
@@ -27,26 +29,53 @@ const baseCheckpoint = "base"
 // baseEvery is how often a base is proposed.
 const baseEvery = 24 * time.Hour
 
-// baser remembers what this start made of the newest proposal. Owned by comparing.
+// baser remembers what this start made of proposals. Owned by comparing.
 type baser struct {
-	log     protocol.LogID
-	seq     uint64
-	at      time.Time       // when that was tried last; zero: never
-	made    *board.Snapshot // nil: nothing
-	differs string          // digest of a base that this node makes otherwise
-	looked  time.Time       // when a base was looked for last
+	tried   map[protocol.PeerID]triedBase // the newest proposal of each that it tried to answer
+	own     placeOf                       // of this node's proposal
+	made    *board.Snapshot               // what that comes to; nil: nothing
+	differs string                        // digest of a base that this node makes otherwise
+	young   youngBase
+	look    baseLook
+	logged  map[string]bool // warnings
+	moments []cut.Moment
+}
+
+// placeOf is where a record lies.
+type placeOf struct {
+	log protocol.LogID
+	seq uint64
+}
+
+type triedBase struct {
+	placeOf
+	at time.Time
+}
+
+// youngBase is one that holds and that is young by this node's clock.
+type youngBase struct {
+	digest string
+	until  time.Time
 }
 
 // baseView is what the loop knows of bases at one moment.
 type baseView struct {
-	may     bool
-	from    *board.Snapshot
-	held    *board.BaseHeld
-	agreed  map[protocol.LogID]uint64
-	asked   *board.BaseAsked
+	may    bool
+	from   *board.Snapshot
+	held   *board.BaseHeld
+	agreed map[protocol.LogID]uint64
+	asked  []baseAsked // the newest of each member, the newest first
+	own    *baseAsked  // of this start, if it is among them
+	turn   bool        // it is this node's to propose
+	heads  map[protocol.LogID]uint64
+}
+
+// baseAsked is a proposal with what was answered.
+type baseAsked struct {
+	board.BaseAsked
 	answers []board.CutAnswer
-	turn    bool // it is this node's to propose, and to say that a base holds
-	heads   map[protocol.LogID]uint64
+	said    cut.Answer // by a majority
+	most    bool       // there is one
 }
 
 func (l *loop) baseView() baseView {
@@ -56,9 +85,15 @@ func (l *loop) baseView() baseView {
 		one := *held
 		v.held, v.agreed = &one, maps.Clone(agreed)
 	}
-	v.asked, v.answers = l.board.BaseAsked()
-	up := func(p protocol.PeerID) bool { return p == l.n.home.peer || l.peers[p] != nil }
-	v.turn = cut.Proposer(l.roster().Term().Peer, l.insideMembers(), up) == l.n.home.peer
+	for _, asked := range l.board.BasesAsked() {
+		one := baseAsked{BaseAsked: asked, answers: l.board.BaseAnswers(&asked)}
+		one.said, one.most = l.board.BaseSaid(&asked)
+		v.asked = append(v.asked, one)
+		if asked.Log().Peer == l.n.home.peer && asked.Log().Start == l.n.startID {
+			v.own = &one
+		}
+	}
+	v.turn = cut.Proposer(l.roster().Term().Peer, l.insideMembers(), l.isUp) == l.n.home.peer
 	for _, h := range l.rep.Heads() {
 		v.heads[h.Log] = h.Seq
 	}
@@ -75,14 +110,26 @@ func (v *baseView) durable(marks map[protocol.LogID]uint64) bool {
 	return true
 }
 
-// agree does what is due about bases: stand on the one that holds, answer a proposal, say that one holds, propose, let go.
-func (n *Node) agree(ctx context.Context, b *baser) error {
+// agree does what is due about bases: stand on the one that holds, answer proposals, say that one holds, propose, let go.
+func (n *Node) agree(ctx context.Context, b *baser) (err error) {
+	if b.moments, err = turn.NoteMoment(n.store, n.time(), n.cfg.Retention.Records); err != nil {
+		return err
+	}
+	if b.logged == nil {
+		b.logged = map[string]bool{}
+	}
 	var v baseView
 	look := func() error { return n.loop.call(ctx, func() { v = n.loop.baseView() }) }
 	if err := look(); err != nil || !v.may {
 		return err
 	}
-	for _, step := range []func(context.Context, *baser, *baseView) error{n.standOn, n.answerBase, n.holdBase, n.proposeBase, n.letGo} {
+	defer func() {
+		b.look.differs, b.look.clock = b.differs != "", b.young.digest != ""
+		look := b.look
+		n.baseLook.Store(&look)
+		err = errors.Join(err, n.loop.call(ctx, func() { n.loop.noteStandstill(b) }))
+	}()
+	for _, step := range []func(context.Context, *baser, *baseView) error{n.standOn, n.answerBases, n.holdBase, n.proposeBase, n.letGo} {
 		if err := step(ctx, b, &v); err != nil {
 			return err
 		}
@@ -101,7 +148,8 @@ func (n *Node) snapshot(ctx context.Context, from *board.Snapshot, marks map[pro
 // standOn has the board stand on the base that holds, once all below it is here. A member that makes something else of the same
 // records goes on as it was, and says so.
 func (n *Node) standOn(ctx context.Context, b *baser, v *baseView) error {
-	if v.held == nil || !cut.Raises(baseSeq(v.from), v.agreed) || !v.durable(v.agreed) || b.differs == v.held.Digest {
+	if v.held == nil || !cut.Raises(baseSeq(v.from), v.agreed) || !v.durable(v.agreed) || b.differs == v.held.Digest ||
+		b.young.digest == v.held.Digest && n.young(b.young.until) {
 		return nil
 	}
 	snap, err := n.snapshot(ctx, v.from, v.agreed)
@@ -109,11 +157,7 @@ func (n *Node) standOn(ctx context.Context, b *baser, v *baseView) error {
 		return err
 	}
 	if snap.Digest() != v.held.Digest {
-		alone, err := n.agreedAlone(v)
-		if err != nil {
-			return err
-		}
-		if alone { // else two were agreed apart, and nobody has said yet what both come to
+		if n.agreedAlone(v) { // else two were agreed apart, and nobody has said yet what both come to
 			b.differs = v.held.Digest
 			n.warnings.set("base", "this node makes something else of the records below the base on which the members agreed (program "+n.cfg.Version+
 				"): it keeps all of them and shows what it makes of them. Look for damage: aster doctor")
@@ -122,6 +166,14 @@ func (n *Node) standOn(ctx context.Context, b *baser, v *baseView) error {
 	}
 	b.differs = ""
 	n.warnings.clear("base")
+	// A majority has held all of it for long, by their clocks. Whose own clock says otherwise waits: one of them is wrong.
+	if b.young = (youngBase{}); n.young(snap.Until()) {
+		b.young = youngBase{v.held.Digest, snap.Until()}
+		n.warnings.set(warnBaseClock, "the members agreed on a base that goes to "+snap.Until().Format(time.DateTime)+
+			", which is young by this node's clock: it waits. Look at the clocks of all machines: aster doctor")
+		return nil
+	}
+	n.warnings.clear(warnBaseClock)
 	if err := n.store.SaveCheckpoint(baseCheckpoint, 0, snap.Encode()); err != nil {
 		return fmt.Errorf("keep the fold at a base: %w", err)
 	}
@@ -132,23 +184,25 @@ func (n *Node) standOn(ctx context.Context, b *baser, v *baseView) error {
 	})
 }
 
+// warnBaseClock and warnBaseBytes are about what keeps this node from a base.
+const (
+	warnBaseClock = "base-clock"
+	warnBaseBytes = "base-bytes"
+)
+
+// young says whether what was written until then may still wait for somebody, by this node's clock.
+func (n *Node) young(until time.Time) bool { return n.time().Sub(until) < protocol.MessageLife }
+
 // agreedAlone says whether the newest base that holds is the one that this node stands on, raised by what that word names.
-func (n *Node) agreedAlone(v *baseView) (bool, error) {
+func (n *Node) agreedAlone(v *baseView) bool {
 	if v.held.Prev != v.from.ID() {
-		return false, nil
+		return false
 	}
-	body, err := n.cutBody(v.held.Word())
-	if err != nil {
-		return false, err
-	}
-	marks, err := board.Marks(body.Marks)
-	if err != nil {
-		return false, nil
-	}
+	marks := maps.Clone(map[protocol.LogID]uint64(v.held.Marks))
 	for _, base := range v.from.Bases() {
 		marks[base.Log] = max(marks[base.Log], base.Seq)
 	}
-	return maps.Equal(marks, v.agreed), nil
+	return maps.Equal(marks, v.agreed)
 }
 
 // settleOn has the board stand on a base.
@@ -158,7 +212,7 @@ func (l *loop) settleOn(snap *board.Snapshot) {
 		l.refold()
 		l.membersDirty = true
 	}
-	l.log.Info("the board stands on a base", "logs", len(snap.Bases()), "until", snap.At().Time().Format(time.DateTime))
+	l.log.Info("the board stands on a base", "logs", len(snap.Bases()), "until", snap.Until().Format(time.DateTime))
 }
 
 func baseSeq(s *board.Snapshot) func(protocol.LogID) uint64 {
@@ -178,9 +232,9 @@ func (n *Node) cutBody(log protocol.LogID, seq uint64) (body protocol.CutBody, e
 }
 
 // rise finds how far bases may rise, as this node sees it.
-func (n *Node) rise(ctx context.Context, from *board.Snapshot, age time.Duration) (*cut.Rise, error) {
-	rise := cut.NewRise(n.time(), age, baseSeq(from))
-	owed := func(recs []protocol.Record) (out []bool, err error) {
+func (n *Node) rise(ctx context.Context, b *baser, from *board.Snapshot, age time.Duration) (*cut.Rise, error) {
+	rise := cut.NewRise(n.time(), age, b.moments, baseSeq(from))
+	owed := func(recs []protocol.Record) (out []string, err error) {
 		var failed error
 		err = n.loop.call(ctx, func() {
 			var o *turn.Owed
@@ -196,110 +250,102 @@ func (n *Node) rise(ctx context.Context, from *board.Snapshot, age time.Duration
 	return rise, turn.FindBase(n.store, rise, owed, func() error { return pause(ctx, cutRest) })
 }
 
+// answerBases answers the newest proposal of each member, so that no other that is made holds one up.
+func (n *Node) answerBases(ctx context.Context, b *baser, v *baseView) error {
+	for i := range v.asked {
+		if err := n.answerBase(ctx, b, v, &v.asked[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // answerBase says what this node makes of the records below a base that is proposed, if nothing there is young or owed.
-func (n *Node) answerBase(ctx context.Context, b *baser, v *baseView) error {
-	if v.asked == nil || v.asked.Prev != v.from.ID() || v.said(n.home.peer) {
+func (n *Node) answerBase(ctx context.Context, b *baser, v *baseView, asked *baseAsked) error {
+	by, at := asked.Log().Peer, placeOf{asked.Log(), asked.Seq()}
+	if last := b.tried[by]; asked.Prev != v.from.ID() || asked.saidBy(n.home.peer) || time.Since(last.at) < cutAgain && (last.placeOf == at || by != n.home.peer && last.seq > 0) {
 		return nil
 	}
-	if b.log == v.asked.Log() && b.seq == v.asked.Seq() && time.Since(b.at) < cutAgain {
+	if !v.durable(asked.Marks) {
 		return nil
 	}
-	body, err := n.cutBody(v.asked.Log(), v.asked.Seq())
+	if b.tried == nil {
+		b.tried = map[protocol.PeerID]triedBase{}
+	}
+	b.tried[by] = triedBase{at, time.Now()}
+	rise, err := n.rise(ctx, b, v.from, cut.BaseAge)
 	if err != nil {
 		return err
 	}
-	marks, err := board.Marks(body.Marks)
-	if err != nil || !v.durable(marks) {
-		return err
-	}
-	b.log, b.seq, b.at, b.made = v.asked.Log(), v.asked.Seq(), time.Now(), nil
-	rise, err := n.rise(ctx, v.from, cut.BaseAge)
-	if err != nil {
-		return err
-	}
-	if !rise.Bears(marks) {
-		n.log.Info("a base that was proposed is not this node's: something below it is young here, or somebody owes something for it", "by", n.nameOf(v.asked.Log().Peer))
+	if !rise.Bears(asked.Marks) {
+		n.log.Info("a base that was proposed is not this node's: something below it is young here, or somebody owes something for it", "by", n.nameOf(by))
 		return nil
 	}
-	snap, err := n.snapshot(ctx, v.from, marks)
+	snap, err := n.snapshot(ctx, v.from, asked.Marks)
 	if err != nil {
 		return err
 	}
-	b.made = snap
+	if by == n.home.peer {
+		b.own, b.made = at, snap
+	}
 	return n.loop.call(ctx, func() {
-		if now, _ := n.loop.board.BaseAsked(); now != nil && now.Log() == b.log && now.Seq() == b.seq {
-			n.loop.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: b.log.String(), Seq: b.seq, Fold: board.FoldVersion, Digest: snap.Digest()})
+		if slices.ContainsFunc(n.loop.board.BasesAsked(), func(now board.BaseAsked) bool { return now.Log() == at.log && now.Seq() == at.seq }) {
+			n.loop.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: at.log.String(), Seq: at.seq, Fold: board.FoldVersion, Digest: snap.Digest()})
 		}
 	})
 }
 
-func (v *baseView) said(p protocol.PeerID) bool {
-	return slices.ContainsFunc(v.answers, func(a board.CutAnswer) bool { return a.By() == p })
-}
-
-// agreedByMost says whether a majority has said of the newest base that holds what the word on it says: one member's word alone
-// has no record leave.
-func (v *baseView) agreedByMost() bool {
-	if v.asked == nil || v.asked.Log() != v.held.Log.LogID || v.asked.Seq() != v.held.Seq {
-		return false
-	}
-	a, ok := v.mostSaid(v.from)
-	return ok && a.Digest == v.held.Digest
-}
-
-// mostSaid is what a majority of the members as of a base answered to the newest proposal.
-func (v *baseView) mostSaid(at *board.Snapshot) (cut.Answer, bool) {
-	answers := make([]cut.Answer, 0, len(v.answers))
-	for _, a := range v.answers {
-		answers = append(answers, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
-	}
-	return cut.Holds(turn.InsideOf(at.State().Roster()), answers)
+func (a *baseAsked) saidBy(p protocol.PeerID) bool {
+	return slices.ContainsFunc(a.answers, func(a board.CutAnswer) bool { return a.By() == p })
 }
 
 func (l *loop) authorCut(body protocol.CutBody) {
 	l.core.Step(l.now, hub.Author{Scope: protocol.ScopeInside, Kind: protocol.KindCut, Body: protocol.EncodeBody(body)})
 }
 
-// holdBase says that a base holds, once a majority of the members as of that base has answered alike.
+// holdBase says that a base holds that this node proposed, once a majority of the members as of that base has answered alike.
 func (n *Node) holdBase(ctx context.Context, b *baser, v *baseView) error {
-	if !v.turn || v.asked == nil || v.asked.Prev != v.from.ID() || v.held != nil && v.held.Log.LogID == v.asked.Log() && v.held.Seq == v.asked.Seq() {
-		return nil
-	}
-	if b.made == nil || b.log != v.asked.Log() || b.seq != v.asked.Seq() || !v.said(n.home.peer) {
+	own := v.own
+	if own == nil || own.Prev != v.from.ID() || b.made == nil || b.own != (placeOf{own.Log(), own.Seq()}) || !own.saidBy(n.home.peer) {
 		return nil // who does not know what it comes to does not say that it holds
 	}
-	a, ok := v.mostSaid(b.made)
-	if !ok || a.Digest != b.made.Digest() {
+	if !own.most || own.said.Digest != b.made.Digest() {
 		return nil
 	}
-	body, err := n.cutBody(b.log, b.seq)
+	body, err := n.cutBody(own.Log(), own.Seq())
 	if err != nil {
 		return err
 	}
-	body.Step, body.Log, body.Seq, body.Fold, body.Digest = protocol.CutHold, b.log.String(), b.seq, a.Fold, a.Digest
+	body.Step, body.Log, body.Seq, body.Fold, body.Digest = protocol.CutHold, own.Log().String(), own.Seq(), own.said.Fold, own.said.Digest
 	return n.loop.call(ctx, func() { n.loop.authorCut(body) })
 }
 
-// proposeBase proposes the next base, once a day, where this node's settings say that records leave.
+// proposeBase proposes the next base, once a day, where this node's settings say that records leave. A store that is full for
+// messages has room for that.
 func (n *Node) proposeBase(ctx context.Context, b *baser, v *baseView) error {
 	now := n.time()
-	if n.cfg.Retention.Records <= 0 || !v.turn || n.full() != nil || v.held != nil && cut.Raises(baseSeq(v.from), v.agreed) {
+	if n.cfg.Retention.Records <= 0 || !v.turn || v.held != nil && cut.Raises(baseSeq(v.from), v.agreed) {
 		return nil
 	}
-	last := b.looked
-	if v.asked != nil && last.UnixMilli() < v.asked.Wall {
-		last = time.UnixMilli(v.asked.Wall)
+	last := b.look.looked // what others proposed counts nothing: nobody may be able to answer that
+	if v.own != nil && last.UnixMilli() < v.own.Wall {
+		last = time.UnixMilli(v.own.Wall)
+	}
+	if v.held != nil && last.UnixMilli() < v.held.Wall {
+		last = time.UnixMilli(v.held.Wall)
 	}
 	if !cut.Due(now, last, baseEvery) {
 		return nil
 	}
-	b.looked = now
-	rise, err := n.rise(ctx, v.from, n.cfg.Retention.Records)
+	b.look.looked = now
+	rise, err := n.rise(ctx, b, v.from, n.cfg.Retention.Records)
 	if err != nil {
 		return err
 	}
 	marks := rise.Marks(protocol.CutMarksMax)
-	if len(marks) == 0 {
+	b.look.rose = len(marks) > 0
+	b.look.owed, b.look.young = rise.Holding()
+	if !b.look.rose {
 		return nil
 	}
 	body := protocol.CutBody{Step: protocol.CutBase, Marks: map[string]uint64{}, Prev: v.from.ID()}
@@ -313,7 +359,7 @@ func (n *Node) proposeBase(ctx context.Context, b *baser, v *baseView) error {
 // letGo has what lies below the base leave this disk, where the settings say so and the members have said what it comes to.
 func (n *Node) letGo(_ context.Context, _ *baser, v *baseView) error {
 	keep := n.cfg.Retention.Records
-	if keep <= 0 || v.from == nil || v.held == nil || v.held.Digest != v.from.Digest() || n.time().Sub(v.from.At().Time()) < keep || n.full() != nil {
+	if keep <= 0 || v.from == nil || v.held == nil || v.held.Digest != v.from.Digest() || n.time().Sub(v.from.Until()) < keep {
 		return nil
 	}
 	if n.fenced.Load() != nil || len(n.store.Recovery().SetAside) > 0 {
@@ -324,9 +370,15 @@ func (n *Node) letGo(_ context.Context, _ *baser, v *baseView) error {
 		here, _ := n.store.Base(b.Log)
 		return here.Seq < b.Seq
 	})
-	if !raised || !v.agreedByMost() {
+	if !raised {
 		return nil
 	}
+	if bytes, most := len(v.from.Encode()), cmp.Or(n.cfg.baseBytes, meshwire.BaseBytesMax); bytes > most {
+		n.warnings.set(warnBaseBytes, fmt.Sprintf("records do not leave: what they come to takes %d MB, and members could fetch no more than %d MB of it. It shrinks as tasks, rooms and keys end: aster status",
+			bytes>>20, most>>20))
+		return nil
+	}
+	n.warnings.clear(warnBaseBytes)
 	err := n.store.Leave(bases, v.from.Encode())
 	switch {
 	case errors.Is(err, journal.ErrUndelivered), errors.Is(err, journal.ErrFull):
@@ -335,7 +387,7 @@ func (n *Node) letGo(_ context.Context, _ *baser, v *baseView) error {
 	case err != nil:
 		return fmt.Errorf("let records go: %w", err)
 	}
-	n.log.Info("records below the base have left", "until", v.from.At().Time().Format(time.DateTime))
+	n.log.Info("records below the base have left", "until", v.from.Until().Format(time.DateTime))
 	return n.loop.call(n.ctx, func() {
 		if n.loop.board.From() == v.from { // else it begins at another by now
 			n.loop.based(v.from)

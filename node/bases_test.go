@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/roles/cut"
@@ -39,6 +40,26 @@ func agreeing(t *testing.T, what string, is func() bool, nodes ...*Node) {
 		}
 		return is()
 	})
+}
+
+// held has nodes note that they hold now what they hold.
+func held(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	for _, n := range nodes {
+		if _, err := turn.NoteMoment(n.store, n.time(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// settled is up to when the members have agreed, as a node shows it.
+func settled(t *testing.T, n *Node) int64 {
+	t.Helper()
+	st, err := n.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Retention.Settled
 }
 
 func begun(nodes ...*Node) func() bool {

@@ -33,7 +33,7 @@ func inventedBase(t *testing.T, n *Node) *board.Snapshot {
 			ends[rec.Log] = board.Base{Log: rec.Log, Seq: rec.Seq, Hash: rec.Hash()}
 		}
 	}
-	return st.Snapshot(slices.Collect(maps.Values(ends)), 1)
+	return st.Snapshot(slices.Collect(maps.Values(ends)), 1, 1)
 }
 
 // TestNobodyTakesYoungRecordsByABase: a member tells of a base that it made up. Who would lose young records there does not begin
@@ -94,15 +94,25 @@ func TestOneMembersWordHasNoRecordLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	alike(t, na, nb)
-	w.pass(cut.BaseAge + time.Hour)
+	held(t, na, nb)
+	w.pass(cut.BaseAge - time.Hour)
 	for range 3 {
-		if err := na.agree(t.Context(), &baser{looked: na.time()}); err != nil {
+		if err := na.agree(t.Context(), &baser{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if na.begins.Load() != nil {
-		t.Error("records left by the word of one member")
+	if na.begins.Load() != nil || settled(t, na) != 0 {
+		t.Error("a base holds by the word of one member")
 	}
+	st, err := na.Status(t.Context())
+	if err != nil || !slices.ContainsFunc(st.Warnings, func(w string) bool { return strings.HasPrefix(w, "mac-mini says that records may leave") }) {
+		t.Errorf("nobody is named: %q %v", st.Warnings, err)
+	}
+
+	// The word holds up nothing: the next base is agreed on.
+	w.pass(2 * time.Hour)
+	agreeing(t, "old records leave all the same", begun(na, nb), na, nb)
+	alike(t, na, nb)
 }
 
 // TestABoardStandsOnTheBaseOfItsView: while a member folds up to a base it may begin at another, above which alone it has records.
@@ -113,6 +123,7 @@ func TestABoardStandsOnTheBaseOfItsView(t *testing.T) {
 	w.start(t, "devbox", "", oneDay, &na)
 	w.start(t, "mac-mini", invite(t, na), 0, &nb)
 	alike(t, na, nb)
+	held(t, na, nb)
 	w.pass(cut.BaseAge + time.Hour)
 	var v baseView
 	look := func() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/roles/cut"
 )
 
 // Config says how one node runs. cmd/aster fills it from defaults, config.toml, ASTER_* and flags, in that order.
@@ -48,6 +49,7 @@ type Config struct {
 	pushSettle time.Duration // tests; 0: webpush.Settle
 	askTime    time.Duration // tests; 0: half a minute
 	goneAfter  time.Duration // tests; 0: a minute
+	baseBytes  int           // tests; how large the snapshot of what leaves may be; 0: as large as members can fetch
 	cutLook    time.Duration // tests; 0: a minute; below: not by itself
 
 	ahead func() time.Duration // tests; how far the loop's clock is ahead of the machine's; nil: not at all
@@ -86,9 +88,12 @@ type RetentionConfig struct {
 	// Age is how long attachments and large values stay after they are over; 0: until the store is nearly full. `age = "30d"`.
 	Age time.Duration `toml:"-"`
 	// Records is how old records are before they may leave, once the members have agreed on what they come to; 0: never, and
-	// nobody is asked. `records = "90d"`.
+	// nobody is asked. At least RecordsAgeMin. `records = "90d"`.
 	Records time.Duration `toml:"-"`
 }
+
+// RecordsAgeMin is the least age at which records leave: what waited for somebody has expired by then.
+const RecordsAgeMin = cut.BaseAge
 
 // BoardsConfig is [boards].
 type BoardsConfig struct {

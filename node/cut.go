@@ -185,9 +185,11 @@ func (l *loop) cutDue() bool {
 	if c, _, ok := l.board.Cut(); ok {
 		last = time.UnixMilli(c.Wall)
 	}
-	up := func(p protocol.PeerID) bool { return p == l.n.home.peer || l.peers[p] != nil }
-	return cut.Due(l.now, last, l.n.cfg.Boards.Compare) && cut.Proposer(l.roster().Term().Peer, inside, up) == l.n.home.peer
+	return cut.Due(l.now, last, l.n.cfg.Boards.Compare) && cut.Proposer(l.roster().Term().Peer, inside, l.isUp) == l.n.home.peer
 }
+
+// isUp says whether a member is linked, or this node.
+func (l *loop) isUp(p protocol.PeerID) bool { return p == l.n.home.peer || l.peers[p] != nil }
 
 // proposeCut asks the members to compare; false: not now.
 func (l *loop) proposeCut() bool {

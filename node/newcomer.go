@@ -200,7 +200,7 @@ func (l *loop) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin at a base: %w", err)
 	}
-	l.log.Info("this node begins at a base", "logs", len(bases), "until", snap.At().Time().Format(time.DateTime))
+	l.log.Info("this node begins at a base", "logs", len(bases), "until", snap.Until().Format(time.DateTime))
 	l.board = snap.State()
 	l.foldStore()
 	for l.board.Stale() {

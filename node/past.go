@@ -103,7 +103,7 @@ func (p *past) begin(until protocol.HLC) error {
 	}
 	if until < p.from.At() {
 		return protocol.Refuse(protocol.CodeUnknownID, "what was before %s is no longer here: only what it came to", "aster status says from when on history is kept",
-			p.from.At().Time().Format(time.DateTime))
+			p.from.Until().Format(time.DateTime))
 	}
 	i, _ := slices.BinarySearchFunc(p.kept, until, func(k keptFold, t protocol.HLC) int { return cmp.Compare(k.at, t+1) })
 	if p.state != nil && p.upto <= until && (i == 0 || p.kept[i-1].at <= p.upto) {

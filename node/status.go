@@ -35,7 +35,7 @@ func (l *loop) status() api.Status {
 		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: l.shownRole(n.home.peer, n.role()), Board: n.boardURL,
 		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
 		Records: n.store.Records(), Disk: used, DiskMax: min(used+free, n.store.Bound()), DiskFull: n.noRoom() != nil,
-		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings(), l.cutWarnings()),
+		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings(), l.cutWarnings(), l.baseWarnings()),
 	}
 	if why := n.store.Suspicion(); why != "" {
 		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
@@ -45,11 +45,12 @@ func (l *loop) status() api.Status {
 	if records := n.cfg.Retention.Records; records > 0 {
 		st.Retention.Records = max(records, cut.BaseAge).Milliseconds()
 	}
+	st.Retention.Next = l.standstill().Why()
 	if snap := n.begins.Load(); snap != nil {
-		st.Retention.From = snap.At().Time().UnixMilli()
+		st.Retention.From = snap.Until().UnixMilli()
 	}
 	if snap := l.board.From(); snap != nil {
-		st.Retention.Settled = snap.At().Time().UnixMilli()
+		st.Retention.Settled = snap.Until().UnixMilli()
 	}
 	st.Main = l.main()
 	st.Fenced = st.Main.Fenced

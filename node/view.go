@@ -124,7 +124,7 @@ func (n *Node) resolve(id string) (journal.Message, error) {
 	case 0:
 		if snap := n.begins.Load(); snap != nil {
 			return journal.Message{}, protocol.Refuse(protocol.CodeUnknownID, "nothing here has the id %q; what was settled before %s has left, and with it its proof",
-				"aster task list and aster tail show ids", protocol.CutText(id, 80), snap.At().Time().Format(time.DateTime))
+				"aster task list and aster tail show ids", protocol.CutText(id, 80), snap.Until().Format(time.DateTime))
 		}
 		return journal.Message{}, protocol.Refuse(protocol.CodeUnknownID, "nothing here has the id %q", "aster task list and aster tail show ids", protocol.CutText(id, 80))
 	case 1:

@@ -35,13 +35,13 @@ func ageText(d time.Duration) string {
 	return durationText(d)
 }
 
-// age is a setting in days; what says what it may be.
-func age(key, env, what string, at func(*node.Config) *time.Duration) setting {
+// age is a setting of at least a time, in days, or 0; what says what it may be.
+func age(key, env, what string, least time.Duration, at func(*node.Config) *time.Duration) setting {
 	return setting{
 		key, env, "", "",
 		func(c *node.Config, s string) error {
 			d, ok := parseAge(s)
-			if !ok {
+			if !ok || d > 0 && d < least {
 				return errors.New(what)
 			}
 			*at(c) = d

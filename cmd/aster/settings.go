@@ -113,11 +113,11 @@ var settings = []setting{
 		func(c *node.Config) any { return c.Trace.Endpoint },
 	},
 	size("store.bytes_max", "ASTER_STORE_BYTES_MAX", func(c *node.Config) *int64 { return &c.Store.BytesMax }),
-	age("retention.age", "ASTER_RETENTION_AGE", `is an age of a day or more such as "30d", or "0": nothing leaves for its age`,
+	age("retention.age", "ASTER_RETENTION_AGE", `is an age of a day or more such as "30d", or "0": nothing leaves for its age`, day,
 		func(c *node.Config) *time.Duration { return &c.Retention.Age }),
-	age("retention.records", "ASTER_RETENTION_RECORDS", `is an age of a day or more such as "90d", or "0": old records stay`,
+	age("retention.records", "ASTER_RETENTION_RECORDS", fmt.Sprintf(`is an age of %s or more such as "90d", or "0": old records stay`, ageText(node.RecordsAgeMin)), node.RecordsAgeMin,
 		func(c *node.Config) *time.Duration { return &c.Retention.Records }),
-	age("boards.compare", "ASTER_BOARDS_COMPARE", `is a day or more such as "1d", or "0": this node asks nobody to compare`,
+	age("boards.compare", "ASTER_BOARDS_COMPARE", `is a day or more such as "1d", or "0": this node asks nobody to compare`, day,
 		func(c *node.Config) *time.Duration { return &c.Boards.Compare }),
 }
 

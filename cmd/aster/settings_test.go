@@ -77,6 +77,7 @@ func TestABadSettingIsRefusedWithItsPlace(t *testing.T) {
 		"name = \"a\n":                        "config.toml:1",
 		"[store]\nbytes_max = -1\n":           "store.bytes_max is a whole number from 0",
 		"[retention]\nage = \"1h\"\n":         `retention.age is an age of a day or more such as "30d"`,
+		"[retention]\nrecords = \"1d\"\n":     `retention.records is an age of 31d or more such as "90d", or "0": old records stay`,
 		"[retention]\nage = 30\n":             "retention.age is a text in quotes",
 		"[boards]\ncompare = \"1h\"\n":        `boards.compare is a day or more such as "1d"`,
 		"[worker]\ncommand = \"claude -p\"\n": `config.toml:2:11: worker.command is a list of texts, such as ["claude", "-p"]`,

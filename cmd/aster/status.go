@@ -75,6 +75,10 @@ func statusRows(s api.Status) [][]string {
 	if s.Fenced {
 		rows = slices.Insert(rows, 0, []string{"fenced", "a newer start of this node runs elsewhere: this one writes nothing and does not know who is main"})
 	}
+	if next := s.Retention.Next; next != "" {
+		at := slices.IndexFunc(rows, func(row []string) bool { return row[0] == "history" })
+		rows = slices.Insert(rows, at+1, []string{"base", clean(next)})
+	}
 	if s.Compared != nil {
 		rows = append(rows, []string{"boards", comparedText(s)})
 	}

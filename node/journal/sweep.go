@@ -132,6 +132,10 @@ func (j *Journal) endSweep(cut) error {
 	if j.closed.Load() {
 		return nil
 	}
+	// A store that is full for messages would measure itself again only once more was written, and count the log of all that left.
+	if err := j.shrinkWAL(); err != nil {
+		return err
+	}
 	if err := j.measure(); err != nil {
 		return err
 	}

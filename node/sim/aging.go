@@ -29,10 +29,14 @@ func (w *World) age() {
 		return
 	}
 	dice := rand.New(rand.NewPCG(w.Plan.Seed, 0xA6ED))
-	w.aged = agedFor
 	w.calm, w.mended = false, false
 	inside := w.inside()
 	away := inside[dice.IntN(len(inside))]
+	for _, n := range inside {
+		if n.p != nil {
+			_, _ = turn.NoteMoment(n.disk, n.p.clock(), 0)
+		}
+	}
 	for _, n := range w.nodes {
 		if n.p == nil {
 			continue
@@ -42,6 +46,7 @@ func (w *World) age() {
 		n.away = n == away && len(inside) > 2
 		n.startIn(w.between(0, 3*time.Second))
 	}
+	w.aged = agedFor
 	w.logf("a month went by; node %d is away", away.i)
 	w.after(agreeEvery, w.agreeing)
 	for i := range 30 {
@@ -83,37 +88,50 @@ func (p *proc) agree() {
 	if p.standing(p.n.peer) != insider {
 		return
 	}
+	if _, err := turn.NoteMoment(p.n.disk, p.now, 0); err != nil {
+		p.n.w.fail("moments are kept", "node %d: %v", p.n.i, err)
+	}
 	held, agreed := p.board.BaseHeld()
-	asked, answers := p.board.BaseAsked()
 	from := p.board.From()
 	base := func(log protocol.LogID) uint64 { return from.Base(log).Seq }
 	up := func(peer protocol.PeerID) bool { return peer == p.n.peer || p.peers[peer] != nil }
 	mine := cut.Proposer("", turn.InsideOf(p.roster()), up) == p.n.peer
-	open := asked != nil && asked.Prev == from.ID()
-	said := false
-	for _, a := range answers {
-		said = said || a.By() == p.n.peer
+	var own, open *board.BaseAsked // of this start; the newest of others and it to be answered
+	for _, asked := range p.board.BasesAsked() {
+		if asked.Log().Peer == p.n.peer && asked.Log().Start == p.start {
+			own = &asked
+		}
+		said := false
+		for _, a := range p.board.BaseAnswers(&asked) {
+			said = said || a.By() == p.n.peer
+		}
+		if open == nil && !said && asked.Prev == from.ID() && p.tried != (hub.Ref{Log: asked.Log(), Seq: asked.Seq()}) {
+			open = &asked
+		}
 	}
 	switch {
 	case held != nil && cut.Raises(base, agreed):
 		p.standOn(from, agreed)
-	case open && !said:
-		p.answerBase(asked, from)
-	case open && mine && p.made != nil && p.madeOf == (hub.Ref{Log: asked.Log(), Seq: asked.Seq()}) && (held == nil || held.Log.LogID != asked.Log() || held.Seq != asked.Seq()):
-		p.holdBase(asked, answers)
+	case open != nil:
+		p.answerBase(open, from)
+	case own != nil && own.Prev == from.ID() && p.made != nil && p.madeOf == (hub.Ref{Log: own.Log(), Seq: own.Seq()}) && p.holdBase(own):
 	case mine && p.n.w.now-p.n.proposed >= proposeEvery:
 		p.n.proposed = p.n.w.now
 		marks := p.rise(from).Marks(protocol.CutMarksMax)
 		if len(marks) > 0 {
-			body := protocol.CutBody{Step: protocol.CutBase, Marks: map[string]uint64{}, Prev: from.ID()}
-			for log, seq := range marks {
-				body.Marks[log.String()] = seq
-			}
-			p.authorCut(body)
+			p.authorCut(protocol.CutBody{Step: protocol.CutBase, Marks: textsOf(marks), Prev: from.ID()})
 		}
 	case p.n.lets && held != nil && from != nil && held.Digest == from.Digest():
 		p.letGo(from)
 	}
+}
+
+func textsOf(marks map[protocol.LogID]uint64) map[string]uint64 {
+	out := map[string]uint64{}
+	for log, seq := range marks {
+		out[log.String()] = seq
+	}
+	return out
 }
 
 func (p *proc) authorCut(body protocol.CutBody) {
@@ -166,9 +184,10 @@ func (p *proc) owed() *turn.Owed {
 }
 
 func (p *proc) rise(from *board.Snapshot) *cut.Rise {
-	rise := cut.NewRise(p.now, 0, func(log protocol.LogID) uint64 { return from.Base(log).Seq })
+	moments, _ := turn.NoteMoment(p.n.disk, p.now, 0)
+	rise := cut.NewRise(p.now, 0, moments, func(log protocol.LogID) uint64 { return from.Base(log).Seq })
 	o := p.owed()
-	_ = turn.FindBase(p.n.disk, rise, func(recs []protocol.Record) (out []bool, err error) {
+	_ = turn.FindBase(p.n.disk, rise, func(recs []protocol.Record) (out []string, err error) {
 		for i := range recs {
 			out = append(out, o.For(&recs[i]))
 		}
@@ -177,45 +196,38 @@ func (p *proc) rise(from *board.Snapshot) *cut.Rise {
 	return rise
 }
 
-func (p *proc) cutBody(log protocol.LogID, seq uint64) (body protocol.CutBody, marks map[protocol.LogID]uint64) {
-	st, ok, _ := p.n.disk.At(log, seq)
-	if !ok {
-		return body, nil
-	}
-	body, _ = protocol.DecodeBody[protocol.CutBody](&st.Record)
-	marks, _ = board.Marks(body.Marks)
-	return body, marks
-}
-
 func (p *proc) answerBase(asked *board.BaseAsked, from *board.Snapshot) {
-	_, marks := p.cutBody(asked.Log(), asked.Seq())
-	if marks == nil || !p.durable(marks) || !p.rise(from).Bears(marks) {
+	if !p.durable(asked.Marks) {
 		return
 	}
-	snap, err := turn.SnapshotAt(p.n.disk, p.n.w.mesh.id, from, marks, nil)
+	at := hub.Ref{Log: asked.Log(), Seq: asked.Seq()}
+	if p.tried = at; !p.rise(from).Bears(asked.Marks) {
+		return
+	}
+	snap, err := turn.SnapshotAt(p.n.disk, p.n.w.mesh.id, from, asked.Marks, nil)
 	if err != nil {
 		p.n.w.fail("boards fold up to a base", "node %d: %v", p.n.i, err)
 		return
 	}
-	p.made, p.madeOf = snap, hub.Ref{Log: asked.Log(), Seq: asked.Seq()}
-	p.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: asked.Log().String(), Seq: asked.Seq(), Fold: board.FoldVersion, Digest: snap.Digest()})
+	if at.Log.Peer == p.n.peer {
+		p.made, p.madeOf = snap, at
+	}
+	p.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: at.Log.String(), Seq: at.Seq, Fold: board.FoldVersion, Digest: snap.Digest()})
 }
 
-func (p *proc) holdBase(asked *board.BaseAsked, answers []board.CutAnswer) {
-	var all []cut.Answer
-	for _, a := range answers {
-		all = append(all, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
+// holdBase says whether it did.
+func (p *proc) holdBase(own *board.BaseAsked) bool {
+	for _, a := range p.board.BaseAnswers(own) {
 		if a.Digest != p.made.Digest() && !p.n.w.byPeer[a.By()].out {
 			p.n.w.fail("boards are alike at a base", "nodes %d and %d answer otherwise", p.n.i, p.n.w.byPeer[a.By()].i)
 		}
 	}
-	a, ok := cut.Holds(turn.InsideOf(p.made.State().Roster()), all)
-	body, marks := p.cutBody(asked.Log(), asked.Seq())
-	if !ok || marks == nil {
-		return
+	a, ok := p.board.BaseSaid(own)
+	if !ok || a.Digest != p.made.Digest() {
+		return false
 	}
-	body.Step, body.Log, body.Seq, body.Fold, body.Digest = protocol.CutHold, asked.Log().String(), asked.Seq(), a.Fold, a.Digest
-	p.authorCut(body)
+	p.authorCut(protocol.CutBody{Step: protocol.CutHold, Marks: textsOf(own.Marks), Prev: own.Prev, Log: own.Log().String(), Seq: own.Seq(), Fold: a.Fold, Digest: a.Digest})
+	return true
 }
 
 func (p *proc) letGo(from *board.Snapshot) {
@@ -229,7 +241,7 @@ func (p *proc) letGo(from *board.Snapshot) {
 	}
 	o := p.owed()
 	for r := range p.n.disk.order.from(0) {
-		if rec := &r.Record; rec.Seq <= from.Base(rec.Log).Seq && o.For(rec) {
+		if rec := &r.Record; rec.Seq <= from.Base(rec.Log).Seq && o.For(rec) != "" {
 			p.n.w.fail("nothing that is owed lies below a base", "node %d: %s %d (%s)", p.n.i, p.n.w.logName(rec.Log), rec.Seq, rec.Kind)
 		}
 	}

@@ -60,6 +60,7 @@ type proc struct {
 
 	made      *board.Snapshot // what it answered to madeOf
 	madeOf    hub.Ref
+	tried     hub.Ref                           // the proposal that it tried to answer last
 	bases     map[protocol.PeerID]meshwire.Base // that peers told of
 	beginning *board.Snapshot
 

@@ -20,12 +20,12 @@ import (
 type Owed struct {
 	board *board.State
 	rooms map[protocol.RoomID]bool // open
-	refs  map[hub.Ref]bool         // questions, declarations, claims
+	refs  map[hub.Ref]string       // questions, declarations, claims
 }
 
 // OwedNow asks board and hub. It is to be used up before either of them goes on: who uses it longer has a copy of the board.
 func OwedNow(st *board.State, questions []hub.Question) (*Owed, error) {
-	o := &Owed{board: st, rooms: map[protocol.RoomID]bool{}, refs: map[hub.Ref]bool{}}
+	o := &Owed{board: st, rooms: map[protocol.RoomID]bool{}, refs: map[hub.Ref]string{}}
 	rooms, err := st.Rooms()
 	if err != nil {
 		return nil, err
@@ -34,40 +34,50 @@ func OwedNow(st *board.State, questions []hub.Question) (*Owed, error) {
 		o.rooms[id] = !r.Closed
 	}
 	for _, q := range questions {
-		o.refs[q.Ref] = true
+		o.refs[q.Ref] = "an unanswered question"
 	}
 	for _, d := range st.Declarations() {
 		if d.Value == nil { // it is in its record alone
-			o.refs[hub.Ref{Log: d.Log, Seq: d.Seq}] = true
+			o.refs[hub.Ref{Log: d.Log, Seq: d.Seq}] = "a declaration"
 		}
 	}
 	for _, c := range st.Claims() {
-		o.refs[hub.Ref{Log: c.Log, Seq: c.Seq}] = true
+		o.refs[hub.Ref{Log: c.Log, Seq: c.Seq}] = "a live claim"
 	}
 	return o, nil
 }
 
-// For says whether it is so of one record, or whether that counts nowhere: who knows of a cut takes nothing beyond it, and could
-// never stand on such a base.
-func (o *Owed) For(rec *protocol.Record) bool {
-	if o.refs[hub.Ref{Log: rec.Log, Seq: rec.Seq}] || rec.Seq > o.board.Roster().Bound(rec.Log) {
-		return true
+// For says for what it is so of one record, in words; empty: for nothing. One that counts nowhere stays too: who knows of a cut takes
+// nothing beyond it, and could never stand on such a base.
+func (o *Owed) For(rec *protocol.Record) string {
+	if why := o.refs[hub.Ref{Log: rec.Log, Seq: rec.Seq}]; why != "" {
+		return why
+	}
+	if rec.Seq > o.board.Roster().Bound(rec.Log) {
+		return "a record that does not count"
 	}
 	switch rec.Kind {
 	case protocol.KindRoom:
-		body, err := protocol.DecodeBody[protocol.RoomBody](rec)
-		return err == nil && o.rooms[body.Room]
+		if body, err := protocol.DecodeBody[protocol.RoomBody](rec); err == nil && o.rooms[body.Room] {
+			return "an open room"
+		}
 	case protocol.KindMessage:
 		env, err := protocol.DecodeBody[protocol.Envelope](rec)
-		return err == nil && (env.Room != "" && o.rooms[env.Room] || o.board.TaskOpen(rec.Log, &env))
+		switch {
+		case err != nil:
+		case env.Room != "" && o.rooms[env.Room]:
+			return "an open room"
+		case o.board.TaskOpen(rec.Log, &env):
+			return "an open task"
+		}
 	}
-	return false
+	return ""
 }
 
 // FindBase reads a store from its first record on and finds how far bases may rise. owed is asked for each record that is old
 // enough. rest is called after each page, as FoldAt does. It ends with the first page that is young as a whole; one that holds nothing
 // readable of the inside says nothing of its age.
-func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool, error), rest func() error) error {
+func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]string, error), rest func() error) error {
 	for pos := uint64(0); ; {
 		page, err := store.Since(pos, cutPage)
 		if err != nil {
@@ -85,15 +95,15 @@ func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool,
 				continue
 			}
 			if page[i].Damaged {
-				rise.Take(rec.Log, rec.Seq, true, false)
+				rise.Take(rec.Log, rec.Seq, cut.Owed{Why: "a damaged record"}, false)
 				continue
 			}
-			if rise.Old(rec.Wall) {
+			if rise.Old(pos, rec.Wall) {
 				old = true
 			} else {
 				young = true
 			}
-			if rise.Wants(rec.Log, rec.Seq, rec.Wall) {
+			if rise.Wants(rec.Log, rec.Seq, pos, rec.Wall) {
 				ask = append(ask, *rec)
 			}
 		}
@@ -102,7 +112,7 @@ func FindBase(store Pages, rise *cut.Rise, owed func([]protocol.Record) ([]bool,
 			return err
 		}
 		for i := range ask {
-			rise.Take(ask[i].Log, ask[i].Seq, answers[i], len(ask[i].Sig) > 0)
+			rise.Take(ask[i].Log, ask[i].Seq, cut.Owed{Why: answers[i], Wall: ask[i].Wall}, len(ask[i].Sig) > 0)
 		}
 		if young && !old && len(page) == cutPage {
 			return nil
@@ -132,9 +142,9 @@ func SnapshotAt(store Pages, mesh member.MeshID, from *board.Snapshot, marks map
 			all[log] = seq
 		}
 	}
-	at := from.At()
+	at, until := from.At(), from.Until().UnixMilli()
 	st, err := foldAt(store, st, all, rest, func(page *journal.Stored) {
-		at = max(at, page.Record.At)
+		at, until = max(at, page.Record.At), max(until, page.Record.Wall)
 		if page.Record.Seq == all[page.Record.Log] {
 			found[page.Record.Log] = page.Hash
 		}
@@ -145,7 +155,7 @@ func SnapshotAt(store Pages, mesh member.MeshID, from *board.Snapshot, marks map
 	for log, hash := range found {
 		ends = append(ends, board.Base{Log: log, Seq: all[log], Hash: hash})
 	}
-	return st.Snapshot(ends, at), nil
+	return st.Snapshot(ends, at, until), nil
 }
 
 // Above says whether marks lie nowhere below a base, so that the fold there is on the way to them.

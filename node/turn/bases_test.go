@@ -40,11 +40,11 @@ func TestABaseRisesPastWhatHasNone(t *testing.T) {
 		add(between, cut.BaseAge+time.Hour, 2*cutPage)
 		add(in, cut.BaseAge+time.Hour, 3)
 		add(in, time.Hour, 3*cutPage)
-		rise := cut.NewRise(now, 0, func(protocol.LogID) uint64 { return 0 })
+		rise := cut.NewRise(now, 0, []cut.Moment{{Wall: now.Add(-cut.BaseAge).UnixMilli(), Pos: 1 << 40}}, func(protocol.LogID) uint64 { return 0 })
 		asked := 0
-		if err := FindBase(all, rise, func(recs []protocol.Record) ([]bool, error) {
+		if err := FindBase(all, rise, func(recs []protocol.Record) ([]string, error) {
 			asked++
-			return make([]bool, len(recs)), nil
+			return make([]string, len(recs)), nil
 		}, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}

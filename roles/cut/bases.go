@@ -17,43 +17,68 @@ const BaseAge = protocol.MessageLife + 24*time.Hour
 type Rise struct {
 	now   time.Time
 	age   time.Duration
+	held  uint64 // up to where the store has held all for so long
 	base  func(protocol.LogID) uint64
 	marks map[protocol.LogID]uint64
 	young map[protocol.LogID]bool // nothing more of it is wanted
 	owed  map[protocol.LogID]bool // what follows counts nothing
+	first Owed                    // the oldest that is
+	kept  int64                   // wall time of the oldest that is young; 0: none
 }
 
-// NewRise begins at the base that is. What is younger than age, and than BaseAge in any case, stays above the next.
-func NewRise(now time.Time, age time.Duration, base func(protocol.LogID) uint64) *Rise {
-	return &Rise{now: now, age: max(age, BaseAge), base: base, marks: map[protocol.LogID]uint64{}, young: map[protocol.LogID]bool{}, owed: map[protocol.LogID]bool{}}
+// Owed is a record for which somebody is still to do something.
+type Owed struct {
+	Why  string // in words, such as "an open task"; empty: nobody is
+	Wall int64  // when it was written, by its author's clock, ms; 0: unknown
 }
 
-// Old says whether a record of that wall time may lie below the base. A time to come is of a clock that was wrong, and young.
-func (r *Rise) Old(wall int64) bool { return r.now.UnixMilli()-wall >= r.age.Milliseconds() }
+// NewRise begins at the base that is. What is younger than age, and than BaseAge in any case, stays above the next. moments are of
+// the store whose records it is shown.
+func NewRise(now time.Time, age time.Duration, moments []Moment, base func(protocol.LogID) uint64) *Rise {
+	age = max(age, BaseAge)
+	return &Rise{now: now, age: age, held: Held(moments, now, age), base: base, marks: map[protocol.LogID]uint64{}, young: map[protocol.LogID]bool{}, owed: map[protocol.LogID]bool{}}
+}
+
+// Old says whether a record at a position may lie below the base, whose author's clock showed wall: if that is long ago, and this
+// member has held it for as long by its own clock. So no author makes its record older than it is, and what a majority answers
+// is older by most members' clocks. A time to come is of a clock that was wrong, and young.
+func (r *Rise) Old(pos uint64, wall int64) bool {
+	return pos <= r.held && r.now.UnixMilli()-wall >= r.age.Milliseconds()
+}
 
 // Wants says whether the next record of a log may raise its base, so that it is worth looking whether somebody owes anything
 // for it.
-func (r *Rise) Wants(log protocol.LogID, seq uint64, wall int64) bool {
+func (r *Rise) Wants(log protocol.LogID, seq, pos uint64, wall int64) bool {
 	if seq <= r.base(log) || r.young[log] || r.owed[log] {
 		return false
 	}
-	if !r.Old(wall) {
+	if !r.Old(pos, wall) {
 		r.young[log] = true
+		if r.kept == 0 || wall < r.kept {
+			r.kept = wall
+		}
 	}
 	return !r.young[log]
 }
 
-// Take takes a record that Wants wanted, then or later; those of one log come in order. owed: somebody is still to do something about it.
+// Take takes a record that Wants wanted, then or later; those of one log come in order.
 // last: it ends a commit. What comes after one that is owed is passed over.
-func (r *Rise) Take(log protocol.LogID, seq uint64, owed, last bool) {
+func (r *Rise) Take(log protocol.LogID, seq uint64, owed Owed, last bool) {
 	switch {
 	case r.owed[log]:
-	case owed:
+	case owed.Why != "":
 		r.owed[log] = true
+		if r.first.Why == "" || owed.Wall < r.first.Wall {
+			r.first = owed
+		}
 	case last:
 		r.marks[log] = seq
 	}
 }
+
+// Holding is what keeps logs from rising: the oldest record that is old enough and for which somebody owes something, and when the oldest
+// that is not old enough was written, by its author's clock, ms; 0: none is.
+func (r *Rise) Holding() (owed Owed, young int64) { return r.first, r.kept }
 
 // Marks are the bases that rise, at most limit of them, the first by name.
 func (r *Rise) Marks(limit int) map[protocol.LogID]uint64 {

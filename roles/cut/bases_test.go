@@ -14,10 +14,11 @@ func logOf(name string) protocol.LogID {
 	return protocol.LogID{Peer: protocol.PeerID(name), Start: protocol.Start{At: 1, Rand: 1}, Scope: protocol.ScopeInside}
 }
 
-// line is a log, a letter for each record: o old, y young, f of a time to come, w somebody owes something for it; upper case
+// line is a log, a letter for each record: o old, y young, f of a time to come, n new here, w somebody owes something for it; upper case
 // ends a commit.
 func rise(now time.Time, age time.Duration, base map[protocol.LogID]uint64, lines map[string]string) *Rise {
-	r := NewRise(now, age, func(log protocol.LogID) uint64 { return base[log] })
+	held := []Moment{{now.Add(-max(age, BaseAge)).UnixMilli(), 1000}}
+	r := NewRise(now, age, held, func(log protocol.LogID) uint64 { return base[log] })
 	var later []func()
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		for i, c := range lines[name] {
@@ -29,8 +30,14 @@ func rise(now time.Time, age time.Duration, base map[protocol.LogID]uint64, line
 			case 'f':
 				wall = now.Add(time.Hour)
 			}
-			if r.Wants(logOf(name), uint64(i+1), wall.UnixMilli()) {
-				take := func() { r.Take(logOf(name), uint64(i+1), letter == 'w', last) }
+			pos := uint64(1000)
+			if letter == 'n' { // it came here of late, whatever its author's clock showed
+				pos++
+			}
+			if r.Wants(logOf(name), uint64(i+1), pos, wall.UnixMilli()) {
+				take := func() {
+					r.Take(logOf(name), uint64(i+1), Owed{map[bool]string{true: "an open task"}[letter == 'w'], wall.UnixMilli()}, last)
+				}
 				if age > 0 { // a page is looked through before what of it is owed is asked for
 					later = append(later, take)
 				} else {
@@ -58,6 +65,7 @@ func TestHowFarABaseRises(t *testing.T) {
 		{"no commit is over", "ooo", 0, 0},
 		{"what is young stays", "oOoY", 0, 2},
 		{"and all after it", "oOYoO", 0, 2},
+		{"what came of late is young, whatever its author's clock showed", "oONoO", 0, 2},
 		{"a time to come is no age", "oOFoO", 0, 2},
 		{"somebody owes something", "oOwOoO", 0, 2},
 		{"at the end of a commit too", "oOoWoO", 0, 2},
@@ -77,8 +85,41 @@ func TestHowFarABaseRises(t *testing.T) {
 	if got := r.Marks(1); len(got) != 1 || got[logOf("a")] != 2 {
 		t.Errorf("of more than may be named: %v", got)
 	}
-	if r.Old(now.Add(-99 * 24 * time.Hour).UnixMilli()) {
+	if r.Old(1, now.Add(-99*24*time.Hour).UnixMilli()) {
 		t.Error("younger than the age that is asked for")
+	}
+}
+
+// TestAMemberKnowsHowLongItHeldRecords by its own clock alone, also over one that was wrong, and in little room.
+func TestAMemberKnowsHowLongItHeldRecords(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	var moments []Moment
+	noted := 0
+	for i := range 24 * 365 { // each hour of a year a hundred records come
+		if at := now.Add(time.Duration(i) * time.Hour); i == 7000 {
+			moments, _ = Note(moments, at.Add(1000*24*time.Hour), 0, uint64(100*i)) // and once the clock is wrong
+		} else {
+			var is bool
+			if moments, is = Note(moments, at, 0, uint64(100*i)); is {
+				noted++
+			}
+		}
+	}
+	end := now.Add(24 * 365 * time.Hour)
+	if len(moments) > momentsKept || noted > 2000 {
+		t.Errorf("%d moments are kept, %d were noted", len(moments), noted)
+	}
+	for _, age := range []time.Duration{BaseAge, 2*BaseAge - 24*time.Hour} {
+		exact := uint64(100 * (24*365 - int(age/time.Hour)))
+		if held := Held(moments, end, age); held > exact || held < exact-1000 {
+			t.Errorf("it has held all up to %d for %v, and says %d", exact, age, held)
+		}
+	}
+	if held := Held(moments, end, 1000*24*time.Hour); held > 0 {
+		t.Errorf("it says that it has held records for longer than it is there: %d", held)
+	}
+	if moments, _ = Note(moments, now.Add(-time.Hour), 0, 1); len(moments) != 1 {
+		t.Errorf("%d moments of a time to come", len(moments)-1)
 	}
 }
 

@@ -289,5 +289,16 @@ func (r *Roster) Settle(logs map[protocol.LogID]Settled) {
 // SettledOf is what is settled of a log.
 func (r *Roster) SettledOf(log protocol.LogID) Settled { return r.settled[log] }
 
+// Below is the roster that the records up to marks make, and no other: alike wherever they are all known.
+func (r *Roster) Below(marks map[protocol.LogID]uint64) *Roster {
+	out := NewRoster(r.mesh)
+	for at, w := range r.writes {
+		if at.seq <= marks[at.log] {
+			out.writes[at] = w
+		}
+	}
+	return out
+}
+
 // NoBound says that all of a log counts.
 const NoBound = ^uint64(0)
