@@ -363,7 +363,7 @@ func (p *proc) begin() {
 	p.mayDie("when it has begun at a base")
 	p.board = snap.State()
 	p.foldDisk()
-	for p.board.Stale() {
+	for left := foldings; p.board.Stale() && p.n.settles(left); left-- {
 		p.refold()
 	}
 	clear(p.bases)

@@ -73,8 +73,7 @@ func (p *proc) foldBoard() {
 			p.n.w.fail("checkpoints are read", "node %d: %v", p.n.i, err)
 		}
 	}
-	for again := true; again; {
-		again = false
+	for left := foldings; ; left-- {
 		page, _ := p.n.disk.Since(pos, 1<<30)
 		for i := range page {
 			if err := st.Apply(&page[i].Record, nil); err != nil {
@@ -82,11 +81,25 @@ func (p *proc) foldBoard() {
 			}
 			pos = page[i].Pos
 		}
-		if st.Stale() {
-			st, pos, again = st.Restart(), 0, true
+		if !st.Stale() || !p.n.settles(left) {
+			break
 		}
+		st, pos = st.Restart(), 0
 	}
 	p.board, p.pos, p.savedAt = st, pos, pos
+}
+
+// foldings is how often a board may be stale when all is folded: what is learned on the way makes it so once or twice.
+const foldings = 64
+
+// settles says whether a stale board may be folded once more. One that is stale however often is a fault, and no run without
+// an end.
+func (n *node) settles(left int) bool {
+	if left > 0 {
+		return true
+	}
+	n.w.fail("the board folds", "node %d: it is stale however often it is folded", n.i)
+	return false
 }
 
 // restore is loop.restore: hub and replica from what is durable.

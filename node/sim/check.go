@@ -367,16 +367,16 @@ func (w *World) foldsAnew(n *node) *broken {
 	if from := n.p.board.From(); from != nil {
 		st = from.State()
 	}
-	for again := true; again; {
-		again = false
+	for left := foldings; ; left-- {
 		for r := range n.disk.order.from(0) {
 			if err := st.Apply(&r.Record, r.env); err != nil {
 				return &broken{"the board folds", fmt.Sprintf("node %d: %v", n.i, err)}
 			}
 		}
-		if st.Stale() {
-			st, again = st.Restart(), true
+		if !st.Stale() || !n.settles(left) {
+			break
 		}
+		st = st.Restart()
 	}
 	if a, b := st.Canonical(), n.p.board.Canonical(); string(a) != string(b) {
 		return &broken{"the board is the journal's", fmt.Sprintf("node %d: %s", n.i, difference(a, b))}
