@@ -255,7 +255,7 @@ func (s *seat) leaveRooms() {
 	l := s.b.n.loop
 	_ = l.post(s.b.n.ctx, func() {
 		for _, r := range in {
-			l.goesOut(s.b, r, s.agent, false)
+			l.goesOut(s.b, r, s.agent, true) // it did not ask for it itself
 		}
 	})
 }

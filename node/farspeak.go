@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -337,13 +338,13 @@ func (l *loop) heardIn(v *visit, m *foreign.Message, env protocol.Envelope, own 
 		in.Seen = &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
 		if said, ok, err := l.store.Message(row.Log, row.Seq); err == nil && ok {
 			if in.Had = slices.ContainsFunc(said.Tiers, func(t journal.TierPut) bool {
-				return t.Tier == protocol.Persisted && l.core.Now(t.Agent) == in.To
+				return (t.Tier == protocol.Persisted || t.Tier == protocol.Handed) && l.core.Now(t.Agent) == in.To
 			}); in.Own {
 				in.Env = said.Envelope
 			}
 		}
 	}
-	if in.Own && in.Env.Room != env.Room {
+	if in.Own && cmp.Or(protocol.AgentID(in.Env.Room), in.Env.To) != r.here {
 		v.acknowledge(m) // our agent never said that there
 		return
 	}

@@ -40,12 +40,10 @@ func (n *Node) JoinBoard(ctx context.Context, req api.BoardRequest) (api.Board, 
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
+		done := b.answered() // before the row is read: it is of what was seen here, or newer
 		row, err := b.row(ctx)
-		if err != nil {
+		if err != nil || done {
 			return row, err
-		}
-		if b.answered(&row) {
-			return row, nil
 		}
 		select {
 		case <-look.C:
@@ -60,13 +58,15 @@ func (n *Node) JoinBoard(ctx context.Context, req api.BoardRequest) (api.Board, 
 }
 
 // answered says whether each seat of the present round has had an answer of some kind.
-func (b *farBoard) answered(row *api.Board) bool {
-	fresh := true
+func (b *farBoard) answered() bool {
 	b.mu.Lock()
-	round := b.round
-	b.mu.Unlock()
-	b.eachSeat(func(s *seat) { fresh = fresh && s.round == round })
-	return fresh && (len(row.Seats) > 0 || row.All) && !slices.ContainsFunc(row.Seats, func(s api.Seat) bool { return s.State == api.SeatConnecting })
+	defer b.mu.Unlock()
+	for _, s := range b.seats {
+		if s.round != b.round || s.row().State == api.SeatConnecting {
+			return false
+		}
+	}
+	return len(b.seats) > 0 || b.conf.All
 }
 
 // boardOf checks what a person asks for.

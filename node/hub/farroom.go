@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -43,18 +44,37 @@ type FarAsked struct {
 
 func (FarAsked) isOut() {}
 
-// farRoom is the room of another board that a message is for: by its room, by its target, or by what a verb names.
+// farRoom is the room of another board that a message is for: by its room, by its target, or by what a verb names. Of one that
+// another node of the mesh is at, far is nil.
 func (c *Core) farRoom(env *protocol.Envelope, far *Far) *agent {
-	if far == nil || selection(env.Intent) {
+	switch {
+	case selection(env.Intent):
+		return nil
+	case far != nil:
+		if a := c.home(far.Room); a != nil && a.client == ClientRoom {
+			return a
+		}
 		return nil
 	}
-	if a := c.home(far.Room); a != nil && a.client == ClientRoom {
+	id := cmp.Or(protocol.AgentID(env.Room), env.To)
+	if RoomVerb(env.Intent) {
+		if v, no := readRoom(env); no == nil {
+			id = cmp.Or(protocol.AgentID(v.RoomID), id)
+		}
+	}
+	if a := c.find(id); c.inside() && isFarRoom(a) && a.bind.Home != c.self {
 		return a
 	}
 	return nil
 }
 
-// sayFar takes what an agent of this node says in a room of another board. It waits in the room's inbox for that board.
+// isFarRoom says whether an agent stands for a room of another board that some node of the inside is at.
+func isFarRoom(a *agent) bool {
+	return a != nil && !a.hearsay && !a.guest && a.bind.Client == ClientRoom
+}
+
+// sayFar takes what an agent of this node says in a room of another board. It waits in the room's inbox for that board, which may
+// be another node's: an agent that was moved speaks there through the node that brought it.
 func (c *Core) sayFar(now time.Time, env *protocol.Envelope, in Say, from, far *agent) {
 	if env.Room != "" && env.To != "" && len(env.Addressee) == 0 {
 		env.Addressee = []protocol.AgentID{env.To}
@@ -69,7 +89,7 @@ func (c *Core) sayFar(now time.Time, env *protocol.Envelope, in Say, from, far *
 	}
 	no := c.admit(now, env, in, from)
 	if no == nil {
-		no = c.mayFar(env, in.Far, far)
+		no = c.mayFar(env, in.Far, from, far)
 	}
 	if no == nil {
 		no = c.paced(now, env)
@@ -89,17 +109,19 @@ func (c *Core) sayFar(now time.Time, env *protocol.Envelope, in Say, from, far *
 	c.tell(Told{Token: in.Token, Ref: ref, ID: env.ID, To: far.bind.Agent})
 	c.out(Copy{Ref: ref, Env: env, Except: in.Conn})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
-	c.deliverHere(now, far, ref, env, scope, time.Time{})
+	if far.bind.Home == c.self {
+		c.deliverHere(now, far, ref, env, scope, time.Time{})
+	}
 }
 
 // mayFar says why a message may not be said in a room of another board, as far as that is known here.
-func (c *Core) mayFar(env *protocol.Envelope, know *Far, far *agent) *protocol.Refusal {
+func (c *Core) mayFar(env *protocol.Envelope, know *Far, from, far *agent) *protocol.Refusal {
 	switch {
 	case env.From == "":
 		return protocol.Refuse(protocol.CodeNotAllowed, "a person of this mesh is not in a room of another board", "let an agent say it that is in")
-	case !know.In:
+	case know != nil && !know.In, from == nil: // of a room that another node is at, that one decides
 		return protocol.Refuse(CodeNotParticipant, "%q is not in the room %s", "have somebody in it bring it in", string(env.From), string(far.bind.Agent))
-	case far.box.full(Size(env)):
+	case far.box != nil && far.box.full(Size(env)):
 		return c.inboxFull(far)
 	}
 	return roles.May(env.FromRole, env.Intent, c.role(far))
@@ -115,6 +137,9 @@ func (c *Core) askFar(env *protocol.Envelope, in Say, far *agent) {
 	case no != nil:
 	case env.From == "":
 		no = protocol.Refuse(protocol.CodeNotAllowed, "a person of this mesh is not in a room of another board", "let an agent ask that is in")
+	case in.Far == nil:
+		no = protocol.Refuse(protocol.CodeNotAllowed, "the room %s is of a board that node %s is at, and is asked there", "", string(far.bind.Agent), c.nodeName(far.bind.Home))
+		no.Hint = "have the agent moved there first: aster agent move " + string(env.From) + " " + c.nodeName(far.bind.Home)
 	case !in.Far.There:
 		no = protocol.Refuse(protocol.CodeNotAllowed, "%q has no connection to the board of the room %s now", "try again when it has: aster join-board --list", string(env.From), string(far.bind.Agent))
 	case !in.Far.In && env.Intent != "RoomJoin":
@@ -152,12 +177,15 @@ func (c *Core) heardAbroad(now time.Time, in Heard) {
 		c.tell(Told{Token: in.Token, ID: env.ID, Refusal: no})
 		return
 	}
-	ref := old.Ref
+	ref, here := old.Ref, c.takes(in.To) != nil
 	if !again {
-		ref = c.logHeard(now, env, speaker, to, in.Also)
+		ref = c.logHeard(now, env, speaker, in.To, in.Also)
+	}
+	if !here && !in.Had {
+		c.passOn(now, env, ref, to)
 	}
 	c.tell(Told{Token: in.Token, ID: env.ID, Ref: ref, Repeat: again})
-	twice := in.Had || c.home(in.To) == nil || slices.ContainsFunc(to.box.byID[env.ID], func(l *letter) bool { return l.Ref == ref })
+	twice := in.Had || !here || slices.ContainsFunc(to.box.byID[env.ID], func(l *letter) bool { return l.Ref == ref })
 	if !twice {
 		c.deliverHere(now, to, ref, env, c.receiptScope(ref), time.Time{})
 	}
@@ -181,10 +209,10 @@ func (c *Core) mayHear(env *protocol.Envelope, speaker, to *agent) *protocol.Ref
 	return roles.May(env.FromRole, env.Intent, c.role(to))
 }
 
-func (c *Core) logHeard(now time.Time, env *protocol.Envelope, speaker, to *agent, also []protocol.AgentID) Ref {
-	env.Rcpt = []protocol.AgentID{to.bind.Agent}
-	for _, id := range also {
-		if a := c.home(id); a != nil && a != to {
+func (c *Core) logHeard(now time.Time, env *protocol.Envelope, speaker *agent, to protocol.AgentID, also []protocol.AgentID) Ref {
+	env.Rcpt = nil
+	for _, id := range append([]protocol.AgentID{to}, also...) {
+		if a := c.takes(id); a != nil && !slices.Contains(env.Rcpt, a.bind.Agent) {
 			env.Rcpt = append(env.Rcpt, a.bind.Agent)
 		}
 	}
@@ -195,4 +223,20 @@ func (c *Core) logHeard(now time.Time, env *protocol.Envelope, speaker, to *agen
 	c.out(Copy{Ref: ref, Env: env})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
 	return ref
+}
+
+// passOn gives an agent that lives on another node now what its board gave it here: a copy that names it alone, which its home
+// takes. That it was written is noted here, so that the board may give the word again and it is one all the same.
+func (c *Core) passOn(now time.Time, env *protocol.Envelope, of Ref, to *agent) {
+	if slices.ContainsFunc(c.ready.Tiers, func(t TierPut) bool { return t.Ref == of && t.Tier == protocol.Handed && t.Agent == to.bind.Agent }) {
+		return // in this very turn
+	}
+	again := *env
+	again.To, again.Rcpt = to.bind.Agent, []protocol.AgentID{to.bind.Agent}
+	scope := c.scopeTo("")
+	if speaker := c.home(env.From); speaker != nil {
+		c.author.name(&c.ready, now, scope, speaker)
+	}
+	c.copied(c.author.add(&c.ready, now, scope, protocol.KindMessage, protocol.EncodeBody(again), &again), of)
+	c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: of, Tier: protocol.Handed, Agent: to.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
 }

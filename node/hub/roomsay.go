@@ -224,7 +224,12 @@ func (c *Core) roomArrived(now time.Time, in Applied) {
 	}
 	c.out(Copy{Ref: ref, Env: env})
 	c.out(TierReached{Ref: ref, Tier: protocol.Logged})
+	far := isFarRoom(c.find(protocol.AgentID(env.Room)))
 	if old, ok := c.repeat(env, in.Seen); ok && old.Ref != ref {
+		if far && c.livesAt(protocol.AgentID(env.Room), rec.Log.Peer) {
+			c.fanOut(now, env, ref, c.receiptScope(ref), in.Over) // the node that is at its board gives it to one more
+			return
+		}
 		for _, p := range env.Rcpt { // a person's message that came by two nodes: one copy, the same receipt for both
 			if a := c.home(p); a != nil {
 				tier, reason := protocol.Persisted, ""
@@ -237,6 +242,10 @@ func (c *Core) roomArrived(now time.Time, in Applied) {
 		return
 	}
 	c.fresh[env.Identity()] = Seen{env.Content(), ref}
+	if far { // its board's hub keeps it
+		c.fanOut(now, env, ref, c.receiptScope(ref), in.Over)
+		return
+	}
 	r := c.room(env.Room)
 	c.roomSaid(room.At(rec.At, rec.Log, rec.Seq), rec.Wall, env, r)
 	c.fanOut(now, env, ref, c.receiptScope(ref), in.Over)
