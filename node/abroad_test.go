@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aster-mesh/aster/node/foreign"
+	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
+	"github.com/aster-mesh/aster/protocol/asterism"
 )
 
 // meshOf is a mesh of one node in this process, which keeps its address over restarts.
@@ -418,6 +421,16 @@ func TestABoardHasItsQuota(t *testing.T) {
 	if got := booked(); got < 1<<20 || got > 1<<20+10_000 {
 		t.Errorf("%d bytes booked for a refused MiB", got)
 	}
+	v, before := one.atBoard(t, "alice"), booked()
+	word := &foreign.Message{From: "bob", Acks: []protocol.MsgID{"b-1"}, Frame: asterism.Frame{Type: asterism.TypeCustom, Name: "Request", MsgID: "b-1", AgentID: "bob", Value: raw(`{"text":"once"}`)}}
+	v.take(word, nil)
+	until(t, "it is taken", func() bool { return len(one.texts(t, "alice", "bob@two")) == 1 })
+	taken := booked() - before
+	one.n.outsideUsed.Store(who, int64(outsideBytesMax))
+	v.take(word, nil) // a repeat is no more than it was: nobody is answered, see below
+	if taken <= 0 {
+		t.Errorf("%d bytes booked for a word", taken)
+	}
 	one.n.outsideUsed.Store(who, int64(outsideBytesMax-100))
 	if _, err := two.send(t, "bob", "alice", "Request", "beyond"); err != nil {
 		t.Fatal(err)
@@ -425,7 +438,7 @@ func TestABoardHasItsQuota(t *testing.T) {
 	if got := answers(2, "what lies beyond the quota is refused"); !strings.HasPrefix(got[1], "BLOCKED") {
 		t.Errorf("answered %q", got[1])
 	}
-	if got := one.texts(t, "alice", "bob@two"); len(got) != 0 {
+	if got := one.texts(t, "alice", "bob@two"); len(got) != 1 {
 		t.Errorf("taken: %q", got)
 	}
 	if err := one.n.LeaveBoard(t.Context(), "two"); err != nil {
@@ -438,5 +451,39 @@ func TestABoardHasItsQuota(t *testing.T) {
 	if _, err := two.send(t, "bob", "alice", "Request", "again"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "alice has it", func() bool { return len(one.texts(t, "alice", "bob@two")) == 1 })
+	until(t, "alice has it", func() bool { return len(one.texts(t, "alice", "bob@two")) == 2 })
+	if got := two.texts(t, "bob", "alice"); len(got) != 2 {
+		t.Errorf("bob is answered %q", got)
+	}
+}
+
+// TestWhatIsLeftWithABoardIsNotBooked: a message that finds no room comes again, and is paid for once; what was here before is not
+// paid for twice.
+func TestWhatIsLeftWithABoardIsNotBooked(t *testing.T) {
+	one := founds(t, "one", "", "")
+	for i, tt := range []struct {
+		told hub.Told
+		want int64
+	}{
+		{hub.Told{}, 300},
+		{hub.Told{Repeat: true}, 100},
+		{hub.Told{Refusal: protocol.Refuse(protocol.CodeInboxFull, "full", "")}, 100},
+		{hub.Told{Refusal: protocol.Refuse(protocol.CodeNotAllowed, "no", "")}, 300},
+	} {
+		name := fmt.Sprint("two", i)
+		b := one.n.newFarBoard(joinedBoard{Name: name})
+		if no := b.spend(100); no != nil {
+			t.Fatal(no)
+		}
+		if no := b.spend(200); no != nil {
+			t.Fatal(no)
+		}
+		b.settleUp(200, &tt.told)
+		booked := func() int64 {
+			got, _ := one.n.outsideUsed.Load(protocol.PeerID(boardQuota(name)))
+			bytes, _ := got.(int64)
+			return bytes
+		}
+		until(t, "it is given back", func() bool { return booked() == tt.want })
+	}
 }

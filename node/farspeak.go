@@ -153,12 +153,26 @@ func (sp *speaking) unbook(id string) {
 
 // askForRooms asks the hub of each room that our agent was in whether it still is: the answer is for who is in alone.
 func (v *visit) askForRooms() {
-	b := v.s.b
-	b.eachRoom(func(r *farRoom) {
-		if b.holds(r, v.s.agent) {
-			v.say(foreign.RoomVerb("RequestRoomArtifacts", map[string]string{"roomId": r.id}, time.Now(), string(newID())))
+	v.s.b.eachRoom(v.askForRoom)
+}
+
+// askForRoom asks about one, and once more when no answer came: a hub that is too busy refuses the question.
+func (v *visit) askForRoom(r *farRoom) {
+	if !v.s.b.holds(r, v.s.agent) || v.rooms.isSure(r.id) {
+		return
+	}
+	v.say(foreign.RoomVerb("RequestRoomArtifacts", map[string]string{"roomId": r.id}, time.Now(), string(newID())))
+	v.s.b.n.later(protocol.RedeliverEvery, func() {
+		if v.s.present() == v {
+			v.askForRoom(r)
 		}
 	})
+}
+
+func (sp *speaking) isSure(id string) bool {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.room(id).sure
 }
 
 // roomChange takes a hub's word on a room. It runs in the read loop.
@@ -265,6 +279,7 @@ func (v *visit) takeInRoom(m *foreign.Message, files []protocol.BlobRef) {
 		v.lookAtRoom(id)
 	}
 	env, no := v.heard(m, files, own)
+	booked := 0
 	switch {
 	case no == nil && n.full() != nil:
 		return
@@ -272,7 +287,7 @@ func (v *visit) takeInRoom(m *foreign.Message, files []protocol.BlobRef) {
 		no = protocol.Refuse(protocol.CodeTooMany, "this board has used what it may take at this node", "")
 	case no == nil && own == "":
 		var ok bool
-		if no, ok = v.charged(&env); !ok {
+		if booked, no, ok = v.charged(&env); !ok {
 			return
 		}
 	}
@@ -280,7 +295,7 @@ func (v *visit) takeInRoom(m *foreign.Message, files []protocol.BlobRef) {
 		v.refuse(m, no)
 		return
 	}
-	v.post(func() { n.loop.heardIn(v, m, env, own) })
+	v.post(func() { n.loop.heardIn(v, m, env, own, booked) })
 }
 
 // concerns says whether a room's message is for our agent: an order to somebody else in the room is not.
@@ -317,8 +332,8 @@ func (v *visit) heard(m *foreign.Message, files []protocol.BlobRef, own protocol
 	return env, no
 }
 
-// heardIn gives our agent what was said in a room. Call it in the loop.
-func (l *loop) heardIn(v *visit, m *foreign.Message, env protocol.Envelope, own protocol.AgentID) {
+// heardIn gives our agent what was said in a room, for which so many bytes were booked. Call it in the loop.
+func (l *loop) heardIn(v *visit, m *foreign.Message, env protocol.Envelope, own protocol.AgentID, booked int) {
 	b, s := v.s.b, v.s
 	if b.seatOf(s.agent) != s {
 		return // it has left that board, and its rooms
@@ -352,10 +367,11 @@ func (l *loop) heardIn(v *visit, m *foreign.Message, env protocol.Envelope, own 
 	in.Also = r.agents()
 	b.mu.Unlock()
 	in.Token = l.expect(func(t hub.Told) {
+		b.settleUp(booked, &t)
 		switch {
 		case t.Refusal == nil || in.Own && t.Refusal.Code == protocol.CodeUnknownID:
 			v.acknowledge(m)
-		case t.Refusal.Code != protocol.CodeInboxFull && t.Refusal.Code != protocol.CodeDiskFull && t.Refusal.Code != protocol.CodeRate:
+		case !givenAgain(t.Refusal):
 			v.refuse(m, t.Refusal)
 		}
 	})

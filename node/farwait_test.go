@@ -74,6 +74,26 @@ func TestATimerThatIsTooEarlyIsSetAgain(t *testing.T) {
 	}
 }
 
+// TestARoomThatDidNotAnswerIsAskedAgain: as long as its hub has not said that our agent is in, and no longer.
+func TestARoomThatDidNotAnswerIsAskedAgain(t *testing.T) {
+	one, two := joinedRooms(t, "alice")
+	id := two.opens(t, nil, "bob", "alice")
+	until(t, "alice is told that she is in", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in"}) })
+	v := one.atBoard(t, "alice")
+	v.rooms.mu.Lock()
+	v.rooms.room(string(id)).sure = false // as if the hub had refused the question
+	v.rooms.mu.Unlock()
+	v.askForRoom(v.s.b.room(string(id))) // as its timer does
+	until(t, "the hub has said that she is in", func() bool { return v.rooms.isSure(string(id)) })
+	waits := runtime.NumGoroutine()
+	for range 100 {
+		v.askForRoom(v.s.b.room(string(id)))
+	}
+	if grown := runtime.NumGoroutine() - waits; grown > 50 {
+		t.Errorf("a room that is sure is asked again: %d more wait", grown)
+	}
+}
+
 // TestAConnectionOutlivesManyRooms: rooms that are over make place for others, in which our agent speaks as before.
 func TestAConnectionOutlivesManyRooms(t *testing.T) {
 	var sp speaking
@@ -122,7 +142,7 @@ func TestAWordThatComesAfterLeavingBringsNobodyBack(t *testing.T) {
 	m := &foreign.Message{From: "bob"}
 	m.Frame.RoomID = string(id)
 	env := protocol.Envelope{ID: "late", From: "bob@two", Intent: "Say", Value: raw(`{"text":"late"}`)}
-	if err := one.n.loop.call(t.Context(), func() { one.n.loop.heardIn(v, m, env, "") }); err != nil {
+	if err := one.n.loop.call(t.Context(), func() { one.n.loop.heardIn(v, m, env, "", 0) }); err != nil {
 		t.Fatal(err)
 	}
 	if v.s.b.holds(r, "alice") || len(one.hears(t, "alice")) > 0 {

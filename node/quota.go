@@ -91,6 +91,13 @@ func (b *farBoard) spend(bytes int) *protocol.Refusal {
 	return protocol.Refuse(protocol.CodeTooMany, "this board has used its %d MB at this node", "", outsideBytesMax>>20)
 }
 
+// giveBack takes back what was booked and not kept. Not for the loop's goroutine.
+func (b *farBoard) giveBack(bytes int) {
+	if bytes > 0 {
+		b.n.book(boardQuota(b.name()), -int64(bytes), "", "")
+	}
+}
+
 func boardQuota(name string) string { return "board/" + strings.ToLower(name) }
 
 // book counts what somebody who is no member gives, and says whether it may. Any goroutine but the loop's may call it.
@@ -99,7 +106,7 @@ func (n *Node) book(who string, bytes int64, whose, end string) bool {
 	defer n.booking.Unlock()
 	used, _ := n.outsideUsed.Load(protocol.PeerID(who))
 	have, _ := used.(int64)
-	if have += bytes; have > outsideBytesMax {
+	if have = max(have+bytes, 0); bytes > 0 && have > outsideBytesMax {
 		_ = n.loop.post(n.ctx, func() {
 			n.loop.warn("quota/"+who, fmt.Sprintf("%s has used its %d MB here: nothing more of it is taken. If that is not what it is for: %s", whose, outsideBytesMax>>20, end))
 		})

@@ -120,9 +120,10 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 	if no == nil && n.full() != nil {
 		return
 	}
+	booked := 0
 	if no == nil {
 		var ok bool
-		if no, ok = v.charged(&env); !ok {
+		if booked, no, ok = v.charged(&env); !ok {
 			return
 		}
 	}
@@ -138,10 +139,11 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 			return
 		}
 		token := l.expect(func(t hub.Told) {
+			s.b.settleUp(booked, &t)
 			switch {
 			case t.Refusal == nil:
 				v.acknowledge(m)
-			case t.Refusal.Code != protocol.CodeInboxFull && t.Refusal.Code != protocol.CodeDiskFull && t.Refusal.Code != protocol.CodeRate:
+			case !givenAgain(t.Refusal):
 				v.refuse(m, t.Refusal)
 			}
 		})
@@ -149,18 +151,35 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 	})
 }
 
-// charged books what a message takes here and puts a large value beside its record. Not ok: that could not be kept, and the board
-// gives it again.
-func (v *visit) charged(env *protocol.Envelope) (no *protocol.Refusal, ok bool) {
-	n := v.s.b.n
-	if no = v.s.b.spend(hub.Size(env)); no != nil {
-		return no, true
+// charged books what a message takes here, unless it is a repeat, and puts a large value beside its record. Not ok: that could not
+// be kept, and the board gives it again.
+func (v *visit) charged(env *protocol.Envelope) (booked int, no *protocol.Refusal, ok bool) {
+	n, b := v.s.b.n, v.s.b
+	if _, known, err := n.store.Identity(env.Identity()); err == nil && !known {
+		booked = hub.Size(env)
+		if no = b.spend(booked); no != nil {
+			return 0, no, true
+		}
 	}
 	if err := n.spill(n.ctx, env); err != nil && !errors.As(err, &no) {
 		n.log.Error("large value not kept", "part", "board", "err", err)
-		return nil, false
+		b.giveBack(booked)
+		return 0, nil, false
 	}
-	return no, true
+	return booked, no, true
+}
+
+// settleUp gives back what was booked for a message that was here before, or that is left with its board for now. What is refused
+// for good stays booked. Call it in the loop.
+func (b *farBoard) settleUp(booked int, t *hub.Told) {
+	if booked > 0 && (t.Repeat || t.Refusal != nil && givenAgain(t.Refusal)) {
+		b.n.later(0, func() { b.giveBack(booked) }) // booking waits for the loop
+	}
+}
+
+// givenAgain says whether a message is left with its board for such a reason.
+func givenAgain(no *protocol.Refusal) bool {
+	return no.Code == protocol.CodeInboxFull || no.Code == protocol.CodeDiskFull || no.Code == protocol.CodeRate
 }
 
 func (v *visit) acknowledge(m *foreign.Message) {

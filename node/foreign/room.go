@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -162,7 +163,9 @@ func RoomVerb(name protocol.Intent, value any, now time.Time, id string) []byte 
 // them, and the room at the top in any case. A value that is no object stays as it is.
 func Rename(value json.RawMessage, room string, agent func(protocol.AgentID) protocol.AgentID) json.RawMessage {
 	var v map[string]any
-	if json.Unmarshal(value, &v) != nil {
+	in := json.NewDecoder(bytes.NewReader(value))
+	in.UseNumber() // as it was written: a float64 holds no integer above 2^53
+	if in.Decode(&v) != nil {
 		return value
 	}
 	renamed(v, room, agent, 0)

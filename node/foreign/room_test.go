@@ -91,6 +91,10 @@ func TestNamesInWordsOnARoomAreOurs(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("%s", got)
 	}
+	exact := `{"bid":9007199254740993,"roomId":"r","version":1.50}`
+	if got := Rename([]byte(exact), "r", func(id protocol.AgentID) protocol.AgentID { return id }); string(got) != exact {
+		t.Errorf("%s became %s", exact, got)
+	}
 	for _, odd := range []string{`7`, `"x"`, `[]`, `null`, ``} {
 		if got := Rename([]byte(odd), "r", func(id protocol.AgentID) protocol.AgentID { return id }); string(got) != odd && odd != "null" {
 			t.Errorf("%s became %s", odd, got)

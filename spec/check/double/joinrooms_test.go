@@ -2,6 +2,7 @@ package double
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestANodesAgentIsInARoomOfAnotherHub(t *testing.T) {
 				}
 				return here != ""
 			})
-			sent := []string{g.says(here)}
+			sent := []string{g.says(here), g.says(here), g.says(here)} // the second and the third wait
 			room := ""
 			var heard []string
 			hears := func(n int) {
@@ -52,11 +53,14 @@ func TestANodesAgentIsInARoomOfAnotherHub(t *testing.T) {
 					}
 				}
 			}
-			hears(1)
-			bob.say(map[string]any{"type": "CUSTOM", "name": "Say", "roomId": room, "msgId": "b-1", "value": map[string]any{"text": "my turn"}})
-			until(t, "alice has bob's word", func() bool { return slices.Equal(g.inbox("Say"), []string{"b-1"}) })
-			sent = append(sent, g.says(here))
-			hears(2)
+			var turns []string
+			for n := 1; n < len(sent); n++ {
+				hears(n)
+				turns = append(turns, fmt.Sprint("b-", n))
+				bob.say(map[string]any{"type": "CUSTOM", "name": "Say", "roomId": room, "msgId": turns[n-1], "value": map[string]any{"text": "my turn"}})
+				until(t, "alice has bob's word", func() bool { return slices.Equal(g.inbox("Say"), turns) })
+			}
+			hears(len(sent))
 			if !slices.Equal(heard, sent) {
 				t.Errorf("bob heard %q, said were %q", heard, sent)
 			}

@@ -33,6 +33,16 @@ type parkedWord struct {
 	by  *conn
 }
 
+// unpark takes what waits under a message's id out of it, and says whether anything did.
+func (r *room) unpark(env *protocol.Envelope) bool {
+	if r == nil {
+		return false
+	}
+	n := len(r.parked)
+	r.parked = slices.DeleteFunc(r.parked, func(p parkedWord) bool { return p.env.ID == env.ID && p.env.From == env.From })
+	return len(r.parked) < n
+}
+
 type budgets struct {
 	Consecutive int `json:"maxConsecutive"`
 	Rate        int `json:"ratePerMin"`

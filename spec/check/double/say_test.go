@@ -112,8 +112,11 @@ func (c *conn) say(env protocol.Envelope) {
 	no := c.enclose(&env)
 	key := string(env.From) + "\n" + string(env.ID)
 	if old, twice := h.said[key]; twice && no == nil {
-		if old != env.Content() {
+		switch {
+		case old != env.Content():
 			c.refuse(string(env.ID), protocol.Refuse(protocol.CodeMsgIDReused, "the id stands for another message", ""))
+		case h.rooms[env.Room].unpark(&env):
+			c.sayInRoom(env) // it was not heard yet, and may be now
 		}
 		return
 	}
