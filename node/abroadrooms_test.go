@@ -291,6 +291,32 @@ func TestTheEndOfARoomOfAnotherBoard(t *testing.T) {
 	})
 }
 
+// TestWhatWaitedForARoomOfABoardThatIsLeft is refused by that name, and its sender finds it in its inbox.
+func TestWhatWaitedForARoomOfABoardThatIsLeft(t *testing.T) {
+	one, two := joinedRooms(t, "alice")
+	id := two.opens(t, map[string]int{"maxConsecutive": 1}, "bob", "alice")
+	here := protocol.RoomID(string(id) + "@two")
+	until(t, "alice is told that she is in", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in"}) })
+	if _, err := one.speaks(t, "alice", here, "said"); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := one.speaks(t, "alice", here, "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.until(t, "bob", "alice:said")
+	if err := one.n.LeaveBoard(t.Context(), "two"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "what waited is refused", func() bool { return one.tiers(t, waits) == "logged,refused board-left" })
+	until(t, "alice is told", func() bool {
+		rows, err := one.n.store.Inbox("alice", journal.InboxQuery{All: true})
+		return err == nil && slices.ContainsFunc(rows, func(r journal.InboxRow) bool {
+			return r.Envelope.Intent == protocol.ServerNotice && r.Envelope.Re == waits && strings.Contains(string(r.Envelope.Value), "left the board two")
+		})
+	})
+}
+
 // TestWhoLeavesABoardLeavesItsRooms: the board's people see it go, by the word of its node.
 func TestWhoLeavesABoardLeavesItsRooms(t *testing.T) {
 	if testing.Short() {

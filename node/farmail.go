@@ -38,19 +38,30 @@ func (v *visit) sendTo(ctx context.Context, here, there protocol.AgentID) bool {
 			env, ref := rows[i].Envelope, hub.Ref{Log: rows[i].Log, Seq: rows[i].Seq}
 			switch {
 			case there == foreign.Person:
-				n.refuseAbroad(here, ref, reasonNoAgent)
+				v.refuses(here, ref, reasonNoAgent)
 			case protocol.FoldAgentID(env.From) == protocol.FoldAgentID(v.s.agent):
 				if !v.sendOne(ctx, &env, ref, here, there) {
 					return false
 				}
 			case env.From == "" || v.s.b.seatOf(env.From) == nil:
-				n.refuseAbroad(here, ref, reasonNotJoined)
+				v.refuses(here, ref, reasonNotJoined)
 			}
 			v.sent[here] = rows[i].Pos
 		}
 		if len(rows) < farPage {
 			return true
 		}
+	}
+}
+
+// refuses ends a message that is not for this board. Of one that is being left all is ended together, see loop.forgetBoard.
+func (v *visit) refuses(here protocol.AgentID, ref hub.Ref, why string) {
+	b := v.s.b
+	b.mu.Lock()
+	left := b.left != nil
+	b.mu.Unlock()
+	if !left {
+		b.n.refuseAbroad(here, ref, why)
 	}
 }
 

@@ -142,10 +142,14 @@ func (l *loop) goesOut(b *farBoard, r *farRoom, agent protocol.AgentID, tell boo
 	b.mu.Lock()
 	delete(r.in, protocol.FoldAgentID(agent))
 	if b.dirty = true; last {
-		r.over = reasonNotIn
+		r.over = b.whyOut()
 	}
+	left := b.left != nil
 	b.mu.Unlock()
 	notify(l.n.abroad.wake)
+	if last && left {
+		return // all of its rooms are forgotten together, and senders are told why
+	}
 	if last {
 		l.n.later(0, func() { b.endRoom(r) })
 		return

@@ -39,6 +39,7 @@ const farRoomsMax = 200
 const (
 	reasonNotIn = hub.CodeNotParticipant
 	reasonOver  = "room-closed"
+	reasonLeft  = hub.CodeBoardLeft
 )
 
 func roomsOf(kept map[string]joinedRoom, names *foreign.Names) map[string]*farRoom {
@@ -126,7 +127,15 @@ func (b *farBoard) isIn(r *farRoom, agent protocol.AgentID) (is bool, why string
 	if r.over != "" {
 		return false, r.over
 	}
-	return r.in[protocol.FoldAgentID(agent)] != "", reasonNotIn
+	return r.in[protocol.FoldAgentID(agent)] != "", b.whyOut()
+}
+
+// whyOut is why what an agent says in a room is refused that is not in. b.mu is held.
+func (b *farBoard) whyOut() string {
+	if b.left != nil {
+		return reasonLeft
+	}
+	return reasonNotIn
 }
 
 // holds is isIn without the reason.

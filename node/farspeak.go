@@ -236,9 +236,9 @@ func (v *visit) speak(ctx context.Context, here protocol.AgentID, id string) boo
 			is, why := b.isIn(r, env.From)
 			switch {
 			case env.From == "" || !mine && b.seatOf(env.From) == nil:
-				n.refuseAbroad(here, ref, reasonNotJoined)
+				v.refuses(here, ref, reasonNotJoined)
 			case mine && !is:
-				n.refuseAbroad(here, ref, why)
+				v.refuses(here, ref, why)
 			case mine && first:
 				first = false
 				if v.rooms.takes(id, env.ID, time.Now()) && !v.speakOne(ctx, &env, ref, r) {

@@ -252,7 +252,7 @@ func (l *loop) forgetBoard(b *farBoard) {
 	l.value(keyOutside+boardQuota(b.name()), nil)
 	for _, p := range l.core.Presences(l.now) {
 		if l.core.IsAbroad(p.Agent) && l.n.abroad.of(p.Agent) == b {
-			l.core.Step(l.now, hub.Forget{Agent: p.Agent})
+			l.core.Step(l.now, hub.Forget{Agent: p.Agent, Left: b.name()})
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -104,3 +106,48 @@ func (c *Core) abroad(now time.Time, in Abroad) {
 	}
 	c.presenceDirty = true
 }
+
+// CodeBoardLeft refuses what waited for an agent of a board, or was to be said in a room there, that this node has left.
+const CodeBoardLeft = "board-left"
+
+// refuseUnread ends what an agent that is forgotten has unread. left is the board that was left with it, or empty. Of that a message
+// that each sender keeps says what became of its words, for receipts alone are read by nobody who has no socket.
+func (c *Core) refuseUnread(now time.Time, a *agent, left string) {
+	code := protocol.CodeUnknownAgent
+	if left != "" {
+		code = CodeBoardLeft
+	}
+	var senders []protocol.AgentID
+	of := map[protocol.AgentID][]protocol.MsgID{}
+	for _, l := range slices.Clone(a.box.items) {
+		if l.done {
+			continue
+		}
+		a.box.take(l)
+		c.receipts.add(protocol.Refused, a.bind.Agent, code, c.receiptScope(l.Ref), l.Ref)
+		if of[l.From] == nil {
+			senders = append(senders, l.From)
+		}
+		of[l.From] = append(of[l.From], l.ID)
+	}
+	if left == "" {
+		return
+	}
+	for _, to := range senders {
+		if to == "" || c.find(to) == nil {
+			continue
+		}
+		ids := of[to]
+		text := "what you sent to " + string(a.bind.Agent) + " was not brought there: this node has left the board " + left
+		if n := len(ids); n > 1 {
+			text = strconv.Itoa(n) + " messages that you sent to " + string(a.bind.Agent) + " were not brought there: this node has left the board " + left
+		}
+		c.announce(now, c.scopeTo(to), protocol.Envelope{
+			ID: CodeBoardLeft + "-" + ids[0], To: to, Intent: protocol.ServerNotice, Re: ids[0],
+			Value: protocol.EncodeBody(map[string]any{"kind": CodeBoardLeft, "code": CodeBoardLeft, "target": a.bind.Agent, "msgId": ids[0], "msgIds": ids[:min(len(ids), leftIDsMax)], "text": text}),
+		})
+	}
+}
+
+// leftIDsMax bounds how many messages one notice names.
+const leftIDsMax = 64

@@ -175,12 +175,7 @@ func (c *Core) forget(now time.Time, in Forget) {
 		c.tell(Told{Token: in.Token, Refusal: protocol.Refuse(protocol.CodeNotAllowed, "%q is the main agent of this mesh", "", string(in.Agent))})
 		return
 	}
-	for _, l := range slices.Clone(a.box.items) {
-		if !l.done {
-			a.box.take(l)
-			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeUnknownAgent, c.receiptScope(l.Ref), l.Ref)
-		}
-	}
+	c.refuseUnread(now, a, in.Left)
 	c.receipts.flush(c, now)
 	gone := a.says()
 	gone.Forgotten = true

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -135,5 +137,39 @@ func TestWhoSpeaksInAFarRoom(t *testing.T) {
 	}
 	if to, code := s.given(Heard{Env: inFar("alice", "a1", "Say", "x"), To: "al", Own: true}); len(to) != 1 || to[0] != "al" {
 		t.Errorf("al, who is in too, is given alice's word: %v %s", to, code)
+	}
+}
+
+// TestWhoWroteToABoardThatIsLeftIsToldSo: in its inbox, once for all that it wrote to one there; the receipts say why.
+func TestWhoWroteToABoardThatIsLeftIsToldSo(t *testing.T) {
+	s := farStage(t)
+	in := &Far{Room: "rt-1@far", In: true, There: true}
+	for _, id := range []protocol.MsgID{"a1", "a2"} {
+		s.given(Say{As: "alice", Env: inFar("alice", id, "Say", string(id)), Far: in})
+	}
+	s.given(Say{As: "al", Env: inFar("al", "b1", "Say", "x"), Far: in})
+	s.core.Step(s.now, Detach{Conn: 100})
+	s.core.Step(s.now, Forget{Agent: "rt-1@far", Left: "far"})
+	rd, told, refused := s.core.Ready(s.now), map[protocol.AgentID]protocol.Envelope{}, 0
+	for _, d := range rd.Drafts {
+		if d.Env != nil {
+			told[d.Env.To] = *d.Env
+		}
+		if body, err := protocol.DecodeBody[protocol.ReceiptsBody](&d.Record); err == nil && body.Tier == protocol.Refused && body.Reason == CodeBoardLeft {
+			refused++
+		}
+	}
+	var v struct {
+		Kind, Code, Text string
+		MsgIDs           []string
+	}
+	if len(told) != 2 || json.Unmarshal(told["alice"].Value, &v) != nil || v.Kind != CodeBoardLeft || len(v.MsgIDs) != 2 || !strings.Contains(v.Text, "2 messages") || !strings.Contains(v.Text, "left the board far") {
+		t.Errorf("told %v; alice %+v", told, v)
+	}
+	if refused == 0 {
+		t.Error("no receipt says that the board was left")
+	}
+	if mail := rd.Inbox; len(mail) != 2 {
+		t.Errorf("mail for %v", mail)
 	}
 }

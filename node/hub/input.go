@@ -191,6 +191,8 @@ type Declare struct {
 type Forget struct {
 	Agent protocol.AgentID
 	Token Token
+	// Left names the board of which the agent is and that was left: who wrote to it is told so.
+	Left string
 }
 
 // Doing says what an agent is at, for the roster.
