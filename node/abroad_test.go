@@ -65,7 +65,7 @@ func (m *meshOf) joins(t *testing.T, req api.BoardRequest) api.Board {
 // has makes an agent that reads its inbox itself.
 func (m *meshOf) has(t *testing.T, id protocol.AgentID) {
 	t.Helper()
-	if _, err := m.n.boardAgents(t.Context(), []protocol.AgentID{id}); err != nil {
+	if _, err := m.n.declare(t.Context(), []protocol.AgentID{id}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -342,6 +342,43 @@ func TestTwoBoardsThatJoinOneAnotherDoNotEcho(t *testing.T) {
 	}
 	if got := one.texts(t, "alice", "bob@two"); len(got) != 0 {
 		t.Errorf("alice was given it twice: %q", got)
+	}
+}
+
+// TestAJoinThatFailsLeavesNobodyBehind: an agent that was made for it goes again, and so does the board that lets nobody in.
+func TestAJoinThatFailsLeavesNobodyBehind(t *testing.T) {
+	one, two := founds(t, "one", "", ""), founds(t, "two", "", "")
+	one.has(t, "alice")
+	two.has(t, "main-agent")
+	key, err := two.n.IssueKey(t.Context(), api.KeyRequest{Kind: "collab", Agent: "alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := func(after string) {
+		t.Helper()
+		known := false
+		if err := one.n.loop.call(t.Context(), func() { _, known = one.n.loop.core.Agent("dave") }); err != nil || known {
+			t.Errorf("after %s dave is here: %v", after, err)
+		}
+	}
+	row := one.joins(t, api.BoardRequest{URL: two.url, Name: "bad", Key: key.Secret, Agents: []protocol.AgentID{"dave"}})
+	if len(row.Seats) != 1 || row.Seats[0].State != api.SeatStopped || !row.Undone {
+		t.Errorf("another's key: %+v", row)
+	}
+	if all, err := one.n.Boards(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("boards %+v, %v", all, err)
+	}
+	gone("a key that is refused")
+	one.joins(t, api.BoardRequest{URL: two.url, Name: "two", Key: key.Secret, Agents: []protocol.AgentID{"alice"}})
+	for what, req := range map[string]api.BoardRequest{
+		"a name that is taken":   {URL: "ws://127.0.0.1:9/ws", Name: "two", Agents: []protocol.AgentID{"dave"}},
+		"a key for two":          {URL: "ws://127.0.0.1:9/ws", Name: "three", Key: "x", Agents: []protocol.AgentID{"dave", "alice"}},
+		"an agent that is no id": {URL: "ws://127.0.0.1:9/ws", Name: "three", Agents: []protocol.AgentID{"dave", "a/b"}},
+	} {
+		if _, err := one.n.JoinBoard(t.Context(), req); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		gone(what)
 	}
 }
 

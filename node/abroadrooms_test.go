@@ -305,10 +305,17 @@ func TestWhatWaitedForARoomOfABoardThatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	two.until(t, "bob", "alice:said")
+	until(t, "it is shown what the held one waits for", func() bool {
+		m, err := one.n.Message(t.Context(), string(waits))
+		return err == nil && m.Waits != nil && *m.Waits == api.Waits{Board: "two", Room: protocol.AgentID(here), For: api.WaitsTurn}
+	})
 	if err := one.n.LeaveBoard(t.Context(), "two"); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "what waited is refused", func() bool { return one.tiers(t, waits) == "logged,refused board-left" })
+	if m, err := one.n.Message(t.Context(), string(waits)); err != nil || m.Waits != nil {
+		t.Errorf("it waits still: %+v, %v", m.Waits, err)
+	}
 	until(t, "alice is told", func() bool {
 		rows, err := one.n.store.Inbox("alice", journal.InboxQuery{All: true})
 		return err == nil && slices.ContainsFunc(rows, func(r journal.InboxRow) bool {

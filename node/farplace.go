@@ -116,6 +116,9 @@ func (l *loop) roomChanged(v *visit, e foreign.RoomChange) {
 	}
 	value := foreign.Rename(e.Value, string(r.here), b.calledHere)
 	l.roomEvent(hub.RoomEvent{Name: e.Name, Room: protocol.RoomID(r.here), Value: value, Conns: l.core.Conns(s.agent)})
+	if e.Hold != "" {
+		l.showHeld(s, e.ID)
+	}
 	left := b.ours(e.Agent)
 	switch {
 	case e.Over:

@@ -69,6 +69,12 @@ func TestATimerThatIsTooEarlyIsSetAgain(t *testing.T) {
 	if got := sp.timed("r", false, now.Add(protocol.RedeliverEvery)); got != 10*time.Second {
 		t.Errorf("the word has %s left", got)
 	}
+	for hold, want := range map[foreign.Hold]api.WaitsFor{foreign.HoldTurn: api.WaitsTurn, foreign.HoldMinute: api.WaitsMinute, foreign.HoldYield: api.WaitsPerson} {
+		sp.holds(&foreign.RoomChange{Room: "held", Hold: hold}, now)
+		if got := sp.waits("held", now.Add(time.Second)); got != want {
+			t.Errorf("a hold %q is shown as a wait for %q", hold, got)
+		}
+	}
 	if got := sp.timed("r", true, now.Add(2*roomMinute)); got != 0 {
 		t.Errorf("without a hold the minute has %s left", got)
 	}

@@ -27,14 +27,40 @@ func (n *Node) JoinBoard(ctx context.Context, req api.BoardRequest) (api.Board, 
 	if err != nil {
 		return api.Board{}, err
 	}
-	b, err := n.abroad.put(conf)
+	made, err := n.declare(ctx, conf.Agents)
 	if err != nil {
 		return api.Board{}, err
 	}
-	if err := n.abroad.save(); err != nil {
+	b, err := n.abroad.put(conf)
+	if err == nil {
+		err = n.abroad.save()
+	}
+	if err != nil {
+		n.undeclare(ctx, made)
 		return api.Board{}, err
 	}
 	notify(n.abroad.wake)
+	row, err := n.joinAnswer(ctx, b)
+	if err != nil || len(made) == 0 || !b.first() || slices.ContainsFunc(row.Seats, func(s api.Seat) bool { return s.State != api.SeatStopped }) {
+		return row, err
+	}
+	if err := n.LeaveBoard(ctx, conf.Name); err != nil { // it lets nobody in: what was made for it goes again
+		return row, err
+	}
+	n.undeclare(ctx, made)
+	row.Undone = true
+	return row, nil
+}
+
+// first says whether a board was joined once, and not anew.
+func (b *farBoard) first() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.round == 0
+}
+
+// joinAnswer waits until a board has said of each agent whether it is let in, or for joinWait.
+func (n *Node) joinAnswer(ctx context.Context, b *farBoard) (api.Board, error) {
 	until := time.NewTimer(joinWait)
 	defer until.Stop()
 	look := time.NewTicker(50 * time.Millisecond)
@@ -108,7 +134,7 @@ func (n *Node) boardOf(ctx context.Context, req api.BoardRequest) (conf joinedBo
 	return conf, nil
 }
 
-// boardAgents are the agents of this node that are to join; named ones are bound if they are new.
+// boardAgents are the agents of this node that are to join.
 func (n *Node) boardAgents(ctx context.Context, named []protocol.AgentID) (out []protocol.AgentID, err error) {
 	if len(named) == 0 {
 		named = []protocol.AgentID{""}
@@ -121,14 +147,38 @@ func (n *Node) boardAgents(ctx context.Context, named []protocol.AgentID) (out [
 		if err := n.mayGoOut(id); err != nil {
 			return nil, err
 		}
-		if _, err := n.loop.ask(ctx, func(t hub.Token) hub.Input { return hub.Declare{Agent: id, Client: "cli", Token: t} }); err != nil {
-			return nil, err
-		}
 		if !slices.Contains(out, id) {
 			out = append(out, id)
 		}
 	}
 	return out, nil
+}
+
+// declare binds agents that are new, and says which those are. After an error none is left behind.
+func (n *Node) declare(ctx context.Context, agents []protocol.AgentID) (made []protocol.AgentID, err error) {
+	for _, id := range agents {
+		known := false
+		if err = n.loop.call(ctx, func() { _, known = n.loop.core.Agent(id) }); err == nil {
+			_, err = n.loop.ask(ctx, func(t hub.Token) hub.Input { return hub.Declare{Agent: id, Client: "cli", Token: t} })
+		}
+		if err != nil {
+			n.undeclare(ctx, made)
+			return nil, err
+		}
+		if !known {
+			made = append(made, id)
+		}
+	}
+	return made, nil
+}
+
+// undeclare lets agents go that were made for a board. One that somebody uses meanwhile stays.
+func (n *Node) undeclare(ctx context.Context, made []protocol.AgentID) {
+	for _, id := range made {
+		if _, err := n.loop.ask(context.WithoutCancel(ctx), func(t hub.Token) hub.Input { return hub.Forget{Agent: id, Token: t} }); err != nil {
+			n.log.Info("an agent made for a board stays", "part", "board", "agent", id, "err", err)
+		}
+	}
 }
 
 // ownAddress says whether an address is this node's own board, as far as that can be seen; its hello says the rest.

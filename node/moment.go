@@ -130,6 +130,7 @@ func (n *Node) momentSaid(out *api.Moment, until protocol.HLC, ticks bool) error
 // it is on no record but theirs.
 func (n *Node) messageAt(m *journal.Message, until protocol.HLC, late uint64) api.Message {
 	row := n.message(m)
+	row.Waits = nil // what it waits for is known of now alone
 	row.Tiers = []api.TierAt{{Tier: protocol.Logged, At: m.Wall, By: m.Log.Peer}}
 	elsewhere := false
 	for _, t := range m.Tiers {

@@ -34,6 +34,7 @@ func (n *Node) message(m *journal.Message) api.Message {
 	return api.Message{
 		Pos: m.Pos, Short: shortOf(&m.Envelope), At: m.Wall, Node: m.Log.Peer, NodeName: n.nameOf(m.Log.Peer),
 		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: tame(m.Envelope), Text: n.textOf(&m.Envelope), Tiers: n.tiersOf(m),
+		Waits: n.waitsAbroad(m),
 	}
 }
 

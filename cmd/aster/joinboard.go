@@ -137,6 +137,8 @@ func (a *app) joinBoard(cmd *cobra.Command, req api.BoardRequest) error {
 	} else {
 		table(a.stdout, boardRows([]api.Board{got})...)
 		switch {
+		case got.Undone:
+			a.talk("nothing was kept. Join it again with what it wants")
 		case stopped:
 			a.talk("the board stays on the list. Join it again with what it wants, or give it up: %s --leave %s", a.typed("join-board"), clean(got.Name))
 		case in:

@@ -77,10 +77,22 @@ func messageRows(m api.Message) [][]string {
 		}
 		rows = append(rows, []string{string(t.Tier), text})
 	}
+	if m.Waits != nil {
+		rows = append(rows, []string{"waits", waitsText(m.Waits)})
+	}
 	for _, b := range e.AllBlobs() {
 		rows = append(rows, []string{"attached", strings.Join([]string{dash(clean(b.Name)), bytesText(b.Bytes), b.SHA256[:min(12, len(b.SHA256))]}, "  ")})
 	}
 	return rows
+}
+
+// waitsText says what a message to another board waits for.
+func waitsText(w *api.Waits) string {
+	if w.Room == "" || w.For == api.WaitsBoard {
+		return "for the board " + clean(w.Board) + ": there is no connection to it now. aster join-board --list says why"
+	}
+	until := map[api.WaitsFor]string{api.WaitsTurn: "until somebody else speaks there", api.WaitsMinute: "for a minute at most", api.WaitsPerson: "until a person speaks there"}[w.For]
+	return "for the floor of room " + clean(string(w.Room)) + " at " + clean(w.Board) + ", " + until
 }
 
 // reached is when a tier was reached. That another node has the record is known without a time.

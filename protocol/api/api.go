@@ -213,15 +213,6 @@ type SendResult struct {
 	ToWakes string              `json:"toWakes,omitempty"`
 }
 
-// TierAt is a tier with its moment.
-type TierAt struct {
-	Tier   protocol.Tier    `json:"tier"`
-	At     int64            `json:"at"` // wall clock of whoever says so, ms
-	By     protocol.PeerID  `json:"by,omitempty"`
-	Agent  protocol.AgentID `json:"agent,omitempty"`
-	Reason string           `json:"reason,omitempty"`
-}
-
 // Message is an envelope as the board and `aster show` see it. GET /messages, GET /messages/ID.
 type Message struct {
 	Pos      uint64            `json:"pos"`   // order of arrival here; cursors use it
@@ -235,6 +226,7 @@ type Message struct {
 	Envelope protocol.Envelope `json:"envelope"`
 	Text     string            `json:"text"` // headline, cut
 	Tiers    []TierAt          `json:"tiers"`
+	Waits    *Waits            `json:"waits,omitempty"`
 	// Late: of a past moment, that it came here after something that was said later than the moment.
 	Late bool `json:"late,omitempty"`
 }
@@ -391,6 +383,7 @@ type Event struct {
 	MsgID  protocol.MsgID   `json:"msgId,omitempty"`
 	From   protocol.AgentID `json:"from,omitempty"`
 	Tiers  []TierAt         `json:"tiers,omitempty"`
+	Waits  *Waits           `json:"waits,omitempty"`
 	Agents []Agent          `json:"agents,omitempty"`
 	Peers  []Peer           `json:"peers,omitempty"`
 	Task   *Task            `json:"task,omitempty"`

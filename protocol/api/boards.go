@@ -21,6 +21,8 @@ type Board struct {
 	Seats []Seat             `json:"seats"`
 	There []protocol.AgentID `json:"there"` // its agents that are present now, as they are called here
 	Rooms []FarRoom          `json:"rooms,omitempty"`
+	// Undone, of the answer to a POST: it let nobody in, and neither it nor the agents that were made for it are here.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // FarRoom is a room of another board in which agents of ours are.

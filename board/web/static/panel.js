@@ -115,7 +115,7 @@ class Panel extends HTMLElement {
         }
         if (!this.fetched) this.fetch("messages/");
         if (store.past && this.fetched?.at > store.past) return null;
-        return this.fetched ? { ...this.fetched, tiers: m?.tiers ?? this.fetched.tiers.filter((x) => !store.past || (x.at && x.at <= store.past)) } : m;
+        return this.fetched ? { ...this.fetched, waits: m ? m.waits : this.fetched.waits, tiers: m?.tiers ?? this.fetched.tiers.filter((x) => !store.past || (x.at && x.at <= store.past)) } : m;
       }
     }
   }

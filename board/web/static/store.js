@@ -109,7 +109,7 @@ export class Store {
         break;
       case "tiers":
         if (this.documentWords.has(e.msgId)) this.documentChanged();
-        if (this.window.tiers(e.msgId, e.from, e.tiers ?? [])) this.changed("messages");
+        if (this.window.tiers(e.msgId, e.from, e.tiers ?? [], e.waits)) this.changed("messages");
         break;
       case "asks":
         this.asksChanged();

@@ -47,7 +47,8 @@ const table = {
     not_sent: "Not sent: {reason}. Your text is kept. {hint}", not_sent_silent: "Not sent: your node does not answer. Your text is kept. Send again when it is back.",
     nobody_to: "No agent here yet",
     close: "Close details", message: "Message", task: "Task", agent: "Agent", node: "Node",
-    words_of: "Words of {who}", receipts: "Receipts", reached: "yes", not_reached: "not yet", output: "Last output",
+    words_of: "Words of {who}", receipts: "Receipts", reached: "yes", not_reached: "not yet",
+    waits_board: "Waits for the board {board}: no connection now", waits_turn: "Waits for the floor of room {room} at {board}, until somebody else speaks there", waits_minute: "Waits for the floor of room {room} at {board}, for a minute at most", waits_person: "Waits for the floor of room {room} at {board}, until a person speaks there", output: "Last output",
     cancel_task: "Cancel task", cancel_sure: "Cancel {id}? Its run is stopped and its work so far is kept.", cancel_yes: "Stop the run", cancel_no: "Keep it running",
 
     not_found: "Not found here: {what}", asking: "Looking it up",
@@ -165,7 +166,8 @@ const table = {
     not_sent: "보내지 않았습니다: {reason}. 글은 그대로 있습니다. {hint}", not_sent_silent: "보내지 않았습니다: 노드가 응답하지 않습니다. 글은 그대로 있습니다. 노드가 돌아오면 다시 보냅니다.",
     nobody_to: "아직 에이전트가 없음",
     close: "상세 닫기", message: "메시지", task: "작업", agent: "에이전트", node: "노드",
-    words_of: "말한 이: {who}", receipts: "수신 확인", reached: "예", not_reached: "아직", output: "마지막 출력",
+    words_of: "말한 이: {who}", receipts: "수신 확인", reached: "예", not_reached: "아직",
+    waits_board: "보드 {board}와의 연결을 기다립니다", waits_turn: "{board}의 방 {room}에서 다른 이가 말하기를 기다립니다", waits_minute: "{board}의 방 {room}에서 길어야 1분을 기다립니다", waits_person: "{board}의 방 {room}에서 사람이 말하기를 기다립니다", output: "마지막 출력",
     cancel_task: "작업 취소", cancel_sure: "{id} 작업을 취소합니까? 실행은 멈추고 지금까지의 결과는 남습니다.", cancel_yes: "실행 중지", cancel_no: "계속 실행",
 
     not_found: "여기에 없습니다: {what}", asking: "찾는 중",

@@ -26,6 +26,9 @@ function byWhom(got, store) {
   return got.by ? store.peer(got.by)?.name || "…" + got.by.slice(-6) : "";
 }
 
+// waitsText says what a message to another board waits for.
+const waitsText = (w) => t(w.for === "board" || !w.room ? "waits_board" : "waits_" + w.for, { room: w.room ?? "", board: w.board });
+
 export function receipts(list, store, now) {
   const rows = tiers.map((tier) => {
     const got = list.find((x) => x.tier === tier);
@@ -58,6 +61,7 @@ export function messageBody(m, store, now, panel) {
       ["re", e.re ? el("button", { type: "button", class: "link-button code", on: { click: () => go("m", e.re) } }, e.re) : ""],
       ["id", code(messageID(m) + "  " + e.id)], ["thread", code(e.thread)], ["size", e.value === undefined ? "" : bytes(JSON.stringify(e.value).length)]]),
     ...receipts(m.tiers ?? [], store, now),
+    m.waits && !store.past ? el("p", { class: "quiet", "data-waits": m.waits.for }, foreign(waitsText(m.waits))) : "",
     ...(panel.thread?.messages.length > 1 ? threadNodes(panel.thread, e.id, store, now) : []),
   ];
 }

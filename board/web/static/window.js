@@ -189,10 +189,10 @@ export class MessageWindow {
     return true;
   }
 
-  tiers(id, from, tiers) {
+  tiers(id, from, tiers, waits) {
     const at = this.items.findLastIndex((m) => m.envelope.id === id && (m.envelope.from ?? "") === (from ?? ""));
     if (at < 0) return false;
-    this.items[at] = { ...this.items[at], tiers };
+    this.items[at] = { ...this.items[at], tiers, waits };
     return true;
   }
 }
