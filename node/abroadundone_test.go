@@ -1,0 +1,78 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aster-mesh/aster/node/hub"
+	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
+)
+
+// TestAJoinThatFailsLeavesNobodyBehind: an agent that was made for it goes again, and so does the board that lets nobody in.
+func TestAJoinThatFailsLeavesNobodyBehind(t *testing.T) {
+	one, two := founds(t, "one", "", ""), founds(t, "two", "", "")
+	one.has(t, "alice")
+	two.has(t, "main-agent")
+	key, err := two.n.IssueKey(t.Context(), api.KeyRequest{Kind: "collab", Agent: "alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := func(after string) {
+		t.Helper()
+		known := false
+		if err := one.n.loop.call(t.Context(), func() { _, known = one.n.loop.core.Agent("dave") }); err != nil || known {
+			t.Errorf("after %s dave is here: %v", after, err)
+		}
+	}
+	row := one.joins(t, api.BoardRequest{URL: two.url, Name: "bad", Key: key.Secret, Agents: []protocol.AgentID{"dave"}})
+	if len(row.Seats) != 1 || row.Seats[0].State != api.SeatStopped || !row.Undone {
+		t.Errorf("another's key: %+v", row)
+	}
+	if all, err := one.n.Boards(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("boards %+v, %v", all, err)
+	}
+	gone("a key that is refused")
+	one.joins(t, api.BoardRequest{URL: two.url, Name: "two", Key: key.Secret, Agents: []protocol.AgentID{"alice"}})
+	for what, req := range map[string]api.BoardRequest{
+		"a name that is taken":   {URL: "ws://127.0.0.1:9/ws", Name: "two", Agents: []protocol.AgentID{"dave"}},
+		"a key for two":          {URL: "ws://127.0.0.1:9/ws", Name: "three", Key: "x", Agents: []protocol.AgentID{"dave", "alice"}},
+		"an agent that is no id": {URL: "ws://127.0.0.1:9/ws", Name: "three", Agents: []protocol.AgentID{"dave", "a/b"}},
+	} {
+		if _, err := one.n.JoinBoard(t.Context(), req); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		gone(what)
+	}
+}
+
+// TestWhatIsLeftWithABoardIsNotBooked: a message that finds no room comes again, and is paid for once; what was here before is not
+// paid for twice.
+func TestWhatIsLeftWithABoardIsNotBooked(t *testing.T) {
+	one := founds(t, "one", "", "")
+	for i, tt := range []struct {
+		told hub.Told
+		want int64
+	}{
+		{hub.Told{}, 300},
+		{hub.Told{Repeat: true}, 100},
+		{hub.Told{Refusal: protocol.Refuse(protocol.CodeInboxFull, "full", "")}, 100},
+		{hub.Told{Refusal: protocol.Refuse(protocol.CodeNotAllowed, "no", "")}, 300},
+	} {
+		name := fmt.Sprint("two", i)
+		b := one.n.newFarBoard(joinedBoard{Name: name})
+		if no := b.spend(100); no != nil {
+			t.Fatal(no)
+		}
+		if no := b.spend(200); no != nil {
+			t.Fatal(no)
+		}
+		b.settleUp(200, &tt.told)
+		booked := func() int64 {
+			got, _ := one.n.outsideUsed.Load(protocol.PeerID(boardQuota(name)))
+			bytes, _ := got.(int64)
+			return bytes
+		}
+		until(t, "it is given back", func() bool { return booked() == tt.want })
+	}
+}
