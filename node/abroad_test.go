@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/node/foreign"
-	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
