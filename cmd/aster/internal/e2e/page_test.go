@@ -57,8 +57,14 @@ func TestPageShowsAMessageOfAnotherNodeWithinASecond(t *testing.T) {
 	}
 }
 
-// chromium starts one headless browser; where there is none the test fails in CI, with the step that installs it.
 func chromium(t *testing.T) context.Context {
+	t.Helper()
+	return chromiumFor(t, 90*time.Second)
+}
+
+// chromiumFor starts one headless browser that ends with the test, or after so long; where there is none the test fails in CI,
+// with the step that installs it.
+func chromiumFor(t *testing.T, long time.Duration) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -72,7 +78,7 @@ func chromium(t *testing.T) context.Context {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, endTab := chromedp.NewContext(alloc)
-	ctx, endTime := context.WithTimeout(ctx, 90*time.Second)
+	ctx, endTime := context.WithTimeout(ctx, long)
 	t.Cleanup(func() { endTime(); endTab(); endAlloc() })
 	return ctx
 }
