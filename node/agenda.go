@@ -69,7 +69,7 @@ func (n *Node) documentWord(m *journal.Message) api.DocumentWord {
 	v := m.Envelope.Value
 	out := api.DocumentWord{ID: m.Envelope.ID, Short: shortOf(&m.Envelope), At: m.Wall, Node: m.Log.Peer, NodeName: n.nameOf(m.Log.Peer),
 		Kind: valueOf[string](v, "kind"), Tab: valueOf[string](v, "tab"), Choice: protocol.CutText(valueOf[string](v, "choice"), agendaText),
-		Text: protocol.CutText(cmp.Or(valueOf[string](v, "text"), valueOf[string](v, "label")), agendaText)}
+		Text: protocol.CutText(cmp.Or(valueOf[string](v, "text"), valueOf[string](v, "label")), agendaText), Files: len(m.Envelope.Blobs)}
 	switch out.Kind {
 	case "mode":
 		out.Standby = valueOf[*bool](v, "standby")

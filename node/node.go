@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,13 +144,18 @@ func (w *warnings) clear(kind string) {
 }
 
 func (w *warnings) all() []string {
+	_, lines := w.named()
+	return lines
+}
+
+// named are the lines by kind, with the kind of each.
+func (w *warnings) named() (kinds, lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []string
-	for _, l := range w.lines {
-		out = append(out, l)
+	for _, kind := range slices.Sorted(maps.Keys(w.lines)) {
+		kinds, lines = append(kinds, kind), append(lines, w.lines[kind])
 	}
-	return out
+	return kinds, lines
 }
 
 func (l *loop) warn(kind, line string) {

@@ -185,7 +185,7 @@ func (n *Node) openBoard() (net.Listener, error) {
 		}
 		if n.cfg.Board == "" {
 			if ln.Addr().String() != m.Board && m.Board != "" {
-				n.warnings.set("board", fmt.Sprintf("board port %s is taken: using %s from now on", m.Board, ln.Addr()))
+				n.warnings.set("board-port", fmt.Sprintf("board port %s is taken: using %s from now on", m.Board, ln.Addr()))
 			}
 			m.Board = ln.Addr().String()
 		}

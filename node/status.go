@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,12 +34,9 @@ func (l *loop) status() api.Status {
 		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: l.shownRole(n.home.peer, n.role()), Board: n.boardURL,
 		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
 		Records: n.store.Records(), Disk: used, DiskMax: min(used+free, n.store.Bound()), DiskFull: n.noRoom() != nil,
-		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(), Warnings: slices.Concat(n.warnings.all(), l.copyWarnings(), l.forkWarnings(), l.cutWarnings(), l.baseWarnings()),
+		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(),
 	}
-	if why := n.store.Suspicion(); why != "" {
-		st.Warnings = append(st.Warnings, "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
-	}
-	st.Warnings = append(st.Warnings, n.traceWarnings()...)
+	l.warned(&st)
 	st.Copies, st.Retention, st.Compared = l.copies(), n.retentionNow(), l.compared()
 	if records := n.cfg.Retention.Records; records > 0 {
 		st.Retention.Records = max(records, cut.BaseAge).Milliseconds()
@@ -120,4 +116,22 @@ func (n *Node) Snapshot(ctx context.Context) (s api.Snapshot, err error) {
 	}
 	s.Asks, err = n.Asks(ctx)
 	return s, err
+}
+
+// warned says what a person should know of, each with its kind.
+func (l *loop) warned(st *api.Status) {
+	st.WarningKinds, st.Warnings = l.n.warnings.named()
+	add := func(kind string, lines ...string) {
+		for _, line := range lines {
+			st.WarningKinds, st.Warnings = append(st.WarningKinds, kind), append(st.Warnings, line)
+		}
+	}
+	add("copy", l.copyWarnings()...)
+	add("fork", l.forkWarnings()...)
+	add("differ", l.cutWarnings()...)
+	add("bases", l.baseWarnings()...)
+	if why := l.n.store.Suspicion(); why != "" {
+		add("suspect", "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
+	}
+	add("trace", l.n.traceWarnings()...)
 }

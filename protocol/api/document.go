@@ -37,6 +37,7 @@ type DocumentWord struct {
 	Tab      string          `json:"tab,omitempty"`
 	Choice   string          `json:"choice,omitempty"`
 	Text     string          `json:"text,omitempty"`    // as much as a row shows
+	Files    int             `json:"files,omitempty"`   // attachments that go with it
 	Standby  *bool           `json:"standby,omitempty"` // of mode: what the person wishes
 	Tier     protocol.Tier   `json:"tier"`              // how far it got
 	Open     bool            `json:"open,omitempty"`    // main's document was published without knowing it
