@@ -33,8 +33,11 @@ chaos:
 day:
 	ASTER_LONG=1 nice -n 19 go test ./node/sim -run '^TestADayOfMessagesLeavesMemoryFlat$$' -count=1 -timeout 6h -v
 
-# The README's pictures, from the demo's board in a headless Chromium. Look at them before you commit.
+# Every view of a board at work, 1440 and 390 px wide, light and dark, English and Korean, into DIR (.ci/cache/shots); and the
+# eight pictures in docs/, two of them from the demo's board. Look at all of them before you commit.
 shots:
+	@mkdir -p $(or $(DIR),$(CURDIR)/.ci/cache/shots)
+	ASTER_SHOTS=$(or $(DIR),$(CURDIR)/.ci/cache/shots) ASTER_DOCS=$(CURDIR)/docs go test ./board/web -run '^TestShots$$' -count=1
 	ASTER_SHOTS=$(CURDIR)/docs go test ./cmd/aster/internal/demo -run '^TestShots$$' -count=1
 
 # Five meshes that are as unlike as they may be, for eyes that have not seen the board: ask them what TESTING.md asks.

@@ -73,7 +73,7 @@ func (f *fake) hears(node string, req api.SendRequest) {
 		return
 	}
 	f.mu.Lock()
-	w := api.DocumentWord{ID: req.MsgID, Short: "abcde", At: time.Now().UnixMilli(), Node: protocol.PeerID("12D3KooW" + node), NodeName: node, Kind: v.Kind, Tab: v.Tab, Text: v.Text, Choice: v.Choice, Standby: v.Standby, Tier: protocol.Persisted, Open: true}
+	w := api.DocumentWord{ID: req.MsgID, Short: "abcde", At: time.Now().UnixMilli(), Node: protocol.PeerID("12D3KooW" + node), NodeName: node, Kind: v.Kind, Tab: v.Tab, Text: v.Text, Choice: v.Choice, Standby: v.Standby, Tier: protocol.Persisted, Open: true, Files: len(req.Blobs)}
 	w.Ref = v.ID + v.RefID + v.PlannedID + v.Moved.ID
 	f.agenda.Words = append(slices.Clone(f.agenda.Words), w)
 	if v.Kind == "reorder" {
@@ -254,14 +254,14 @@ func TestDecisionsAndWordsGoToMain(t *testing.T) {
 	f.mu.Unlock()
 	item := agendaItem("p2")
 	do(t, ctx, click(item+" .open"))
-	do(t, ctx, chromedp.SendKeys(chromedp.CSS(item+" textarea"), "with a table"), click(item+" form button"))
+	do(t, ctx, chromedp.SendKeys(chromedp.CSS(item+" textarea"), "with a table"), click(item+" form [type=submit]"))
 	until(t, ctx, shows("Not sent: claude-shop's inbox is full (1,000). Your text is kept. Send again when it has read."), 2*time.Second)
 	f.mu.Lock()
 	f.sendErr = nil
 	refused := f.sent[len(f.sent)-1].MsgID
 	f.sent = f.sent[:len(f.sent)-1]
 	f.mu.Unlock()
-	do(t, ctx, click(item+" form button"))
+	do(t, ctx, click(item+" form [type=submit]"))
 	until(t, ctx, fmt.Sprintf(`document.querySelector(%q).innerText.includes("1 comment") && document.querySelector(%q).value === ""`, item, item+" textarea"), 2*time.Second)
 	if w := only("context-feedback"); w["refId"] != "p2" || w["ctx"] != "planned" || w["text"] != "with a table" || w["title"] != "A page for returns" {
 		t.Errorf("word: %v", w)
@@ -276,7 +276,7 @@ func TestDecisionsAndWordsGoToMain(t *testing.T) {
 	if w := only("proceed"); w["plannedId"] != "p2" || w["title"] != "A page for returns" {
 		t.Errorf("proceed: %v", w)
 	}
-	do(t, ctx, chromedp.SendKeys(chromedp.CSS(".ask-main textarea"), "a search for receipts"), click(".ask-main form button"))
+	do(t, ctx, chromedp.SendKeys(chromedp.CSS(".ask-main textarea"), "a search for receipts"), click(".ask-main form [type=submit]"))
 	until(t, ctx, `document.querySelector(".ask-main .words-list").innerText.includes("a search for receipts")`, 2*time.Second)
 	if w := only("request"); w["id"] != "free-request" || w["text"] != "a search for receipts" {
 		t.Errorf("request: %v", w)

@@ -63,3 +63,45 @@ func TestFilesGoWithAMessage(t *testing.T) {
 	}
 	said.none(t)
 }
+
+// TestFilesGoWithFeedback: what a person says on the agenda takes files like any message: on an item, a decision and as a wish;
+// what is too large is refused where it was dropped, and what was sent says how many went with it.
+func TestFilesGoWithFeedback(t *testing.T) {
+	f := working()
+	s, ts := serve(t, f)
+	f.writes(sampleAgenda(time.Now()))
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	said := listen(ctx)
+	openBoard(t, ctx, s, ts.URL)
+	visit(t, ctx, "agenda")
+	until(t, ctx, shows("Totals that round as the bank does"), 3*time.Second)
+	js := func(code string) { t.Helper(); do(t, ctx, chromedp.Evaluate[chromedp.Void]("void ("+code+")")) }
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](attachHelpers), click(`as-agenda .item[data-key="c1"] .open`))
+	for i, at := range []string{`.item[data-key="c1"] form`, `.decision[data-key="d1"] form`, `.ask-main form`} {
+		form := `document.querySelector('as-agenda ` + at + `')`
+		until(t, ctx, form+` !== null`, 2*time.Second)
+		js(form + `.dispatchEvent(new DragEvent("drop", { dataTransfer: carrying("table.csv", "a;b"), bubbles: true, cancelable: true }))`)
+		js(form + `.querySelector("textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData: carrying("", "pixels"), bubbles: true, cancelable: true }))`)
+		js(form + `.dispatchEvent(new DragEvent("drop", { dataTransfer: carrying("big.bin", new Uint8Array(70 << 20)), bubbles: true, cancelable: true }))`)
+		until(t, ctx, form+`.innerText.includes("Not attached: big.bin has 70 MiB. An attachment has at most 64 MiB.")`, 3*time.Second)
+		until(t, ctx, form+`.querySelectorAll(".attaching li").length === 2 && `+form+`.innerText.includes("table.csv") && `+form+`.innerText.includes("3 B") && !`+form+`.querySelector("[type=submit]").disabled`, 3*time.Second)
+		if i == 0 {
+			allShots(t, ctx, "feedback-attached")
+		}
+		js(form + `.requestSubmit()`)
+		until(t, ctx, form+`.querySelectorAll(".attaching li").length === 0 && `+form+`.innerText.includes("Main is told.")`, 3*time.Second)
+	}
+	until(t, ctx, `[...document.querySelectorAll("as-agenda .words-list .word")].filter((w) => w.innerText.includes("2 attached")).length === 3`, 3*time.Second)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.sent) != 3 {
+		t.Fatalf("%d words were sent", len(f.sent))
+	}
+	for _, req := range f.sent {
+		if req.Intent != "OperatorFeedback" || len(req.Blobs) != 2 || req.Blobs[0].Name != "table.csv" || string(f.blobs[req.Blobs[0].SHA256]) != "a;b" {
+			t.Errorf("sent %+v", req)
+		}
+	}
+	said.none(t)
+}

@@ -18,7 +18,7 @@ import (
 )
 
 // TestFigures prints how fast the page is with 50,000 messages. It runs on demand, since what it says depends on the
-// machine: ASTER_FIGURES=1 go test ./board/web -run TestFigures -v
+// machine: ASTER_FIGURES=1 go test ./board/web -run TestFigures -v, or a part of it: -run TestFigures/wheel
 func TestFigures(t *testing.T) {
 	if os.Getenv("ASTER_FIGURES") == "" {
 		t.Skip("ASTER_FIGURES=1")
@@ -35,10 +35,10 @@ func TestFigures(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	openBoard(t, ctx, s, ts.URL)
-	firstPaint(t, ctx, ts.URL)
-	searches(t, ctx)
-	wheel(t, ctx)
-	flood(t, ctx, f)
+	t.Run("paint", func(t *testing.T) { firstPaint(t, ctx, ts.URL) })
+	t.Run("search", func(t *testing.T) { searches(t, ctx) })
+	t.Run("wheel", func(t *testing.T) { wheel(t, ctx) })
+	t.Run("flood", func(t *testing.T) { flood(t, ctx, f) })
 }
 
 // awaited is eval for a promise.
@@ -97,11 +97,16 @@ func wheel(t *testing.T, ctx context.Context) {
 		const watch = new PerformanceObserver((l) => tasks.push(...l.getEntries().map((e) => e.duration)));
 		watch.observe({ type: "longtask" });
 		const s = document.querySelector(".scroller");
+		window.spent = [];
+		const stream = document.querySelector("as-stream"), clocked = (o, name) => { const f = o[name].bind(o); o[name] = (...a) => { const b = performance.now(); const r = f(...a); const d = performance.now() - b; if (d > 8) spent.push(name + " " + Math.round(d)); return r; }; };
+		for (const n of ["draw", "place", "follow", "span"]) clocked(stream.vlist, n);
+		clocked(stream, "draw"); clocked(stream.window, "changed");
 		for (let i = 0; i < 300; i++) { s.scrollBy(0, -120); await new Promise(requestAnimationFrame); }
 		await new Promise((r) => setTimeout(r, 300));
 		watch.disconnect();
 		return tasks.filter((d) => d > 50).length + " above 50 ms, the longest " + Math.round(Math.max(0, ...tasks)) + " ms";
 	})()`)
+	t.Log(eval[string](t, ctx, `spent.join(", ")`))
 	t.Logf("300 wheel steps: %s; %d elements", long, eval[int](t, ctx, `document.querySelectorAll("*").length`))
 	do(t, ctx, click(".pill"))
 }

@@ -135,3 +135,18 @@ func TestReplayBeforeTheFirstRecordAndWithoutANode(t *testing.T) {
 		t.Errorf("what is of %s is said to be of %s", then, got)
 	}
 }
+
+// TestAMomentThatComesBeforeTheNodeIsKnownIsWhole: by its link, while the node is slow to say who it is, an ask of a past moment is for
+// whom it is as soon as that is known.
+func TestAMomentThatComesBeforeTheNodeIsKnownIsWhole(t *testing.T) {
+	f := working()
+	s, ts := serve(t, f)
+	ctx := browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	openBoard(t, ctx, s, ts.URL)
+	f.slow = make(chan struct{})
+	do(t, ctx, chromedp.Navigate(fmt.Sprintf("%s/?at=%d", ts.URL, time.Now().Add(-5*time.Second).UnixMilli())))
+	until(t, ctx, `document.querySelector("as-stream") !== null && performance.getEntriesByType("resource").some((r) => r.name.includes("/moment?") && r.responseEnd > 0)`, 3*time.Second)
+	close(f.slow)
+	until(t, ctx, `document.body.classList.contains("past") && document.querySelectorAll(".card").length >= 2`, 3*time.Second)
+}

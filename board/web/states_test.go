@@ -82,7 +82,7 @@ func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 }
 
 func TestSilentNodeIsSaidAndActionsAreOff(t *testing.T) {
-	f := newFake()
+	f := working()
 	s, ts := serve(t, f)
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
@@ -93,6 +93,7 @@ func TestSilentNodeIsSaidAndActionsAreOff(t *testing.T) {
 	until(t, ctx, shows("reconnecting"), 6*time.Second)
 	until(t, ctx, shows("Run aster up. This is what was known then."), 12*time.Second)
 	until(t, ctx, `document.querySelector("as-composer .primary").disabled && document.getElementById("compose-text").value === "keep me"`, time.Second)
+	until(t, ctx, `document.querySelectorAll(".card .option").length > 1 && [...document.querySelectorAll(".card .option")].every((b) => b.disabled)`, 2*time.Second)
 	until(t, ctx, shows("Where are we with the cart?"), time.Second)
 	allShots(t, ctx, "silent")
 }

@@ -32,7 +32,7 @@ class Agenda extends HTMLElement {
     this.modes = modesPart(this);
     this.append(
       el("div", { class: "head" }, el("h2", { id: "agenda-title" }, t("agenda")), this.of, el("span", { class: "spacer" }), el("button", { type: "button", class: "narrow", on: { click: () => show("mesh") } }, t("mesh"))),
-      this.off, this.intro, this.modes, ...Object.values(this.parts).map((p) => p.node), this.ask.node, this.said);
+      this.off, this.intro, ...Object.values(this.parts).map((p) => p.node), this.ask.node, this.modes, this.said);
   }
 
   addPart(tab) {
@@ -47,7 +47,7 @@ class Agenda extends HTMLElement {
   }
 
   askForm() {
-    const form = line(t("ask_main_hint"), t("ask_main"), (words, id) => this.say({ kind: "request", id: "free-request", text: words }, id));
+    const form = line(t("ask_main_hint"), t("ask_main"), (words, id, blobs) => this.say({ kind: "request", id: "free-request", text: words }, id, "", null, blobs));
     const answer = el("p", { class: "reviewed", hidden: true });
     const rows = el("ol", { class: "words-list" });
     return { form, answer, rows, node: el("section", { class: "part ask-main", "aria-label": t("ask_main") }, el("h3", {}, t("ask_main")), form, answer, rows) };
@@ -166,10 +166,10 @@ class Agenda extends HTMLElement {
   }
 
   // say gives a word to main. It returns "" or why it was not said.
-  async say(value, msgId, done = "", undo = null) {
+  async say(value, msgId, done = "", undo = null, blobs = []) {
     if (this.isOff) return this.off.textContent;
     try {
-      await post("send", { intent: "OperatorFeedback", value: { ...value, at: Date.now() }, msgId, fromBoard: true });
+      await post("send", { intent: "OperatorFeedback", value: { ...value, at: Date.now() }, msgId, ...(blobs.length ? { blobs } : {}), fromBoard: true });
     } catch (err) {
       const no = err instanceof Refused ? err.refusal : null;
       return no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent");

@@ -5,6 +5,7 @@ import { timeNode } from "./words.js";
 import { newMsgID } from "./ids.js";
 import { go } from "./route.js";
 import { grip } from "./drag.js";
+import { takesFiles } from "./attaching.js";
 import { t } from "./strings.js";
 
 const moves = [["up", "↑"], ["down", "↓"], ["first", "⤒"], ["last", "⤓"]];
@@ -12,7 +13,8 @@ export const saidOf = (x) => (typeof x === "string" || typeof x === "number" ? S
 export const titleOf = (x) => saidOf(x.title) || saidOf(x.question) || saidOf(x.id) || saidOf(x.ref);
 const ordered = new Set(["current", "planned", "decisions"]);
 
-// line is a field and a button that say one thing to main. Its words stay until they were taken.
+// line is a field and a button that say one thing to main, with files that are chosen, dropped or pasted. All of it stays until it
+// was taken.
 export function line(hint, label, send, props = {}) {
   const words = el("textarea", { rows: 1, placeholder: hint, "aria-label": hint, on: {
     input: () => { node.msgId = ""; text(said, ""); draw(); },
@@ -23,15 +25,23 @@ export function line(hint, label, send, props = {}) {
   } });
   const button = el("button", { type: "submit" }, label);
   const said = el("p", { class: "said", role: "status" });
-  const node = /** @type {any} */ (el("form", { class: "say", ...props, on: { submit: (e) => { e.preventDefault(); act(); } } }, words, button, said));
-  const draw = () => { button.disabled = node.off || node.sends || !(words.value.trim() || node.ready?.()); };
+  const files = /** @type {any} */ (el("as-attaching", { on: { attached: () => { node.msgId = ""; draw(); } } }));
+  const attach = el("button", { type: "button", class: "attach", title: t("attach_how"), on: { click: () => files.pick.click() } }, t("attach"));
+  const node = /** @type {any} */ (el("form", { class: "say", ...props, on: { submit: (e) => { e.preventDefault(); act(); } } }, words, attach, button, files, said));
+  takesFiles(node, words, files);
+  const draw = () => {
+    attach.disabled = node.off;
+    button.disabled = Boolean(node.off || node.sends || files.waits || !(words.value.trim() || files.refs.length || node.ready?.()));
+  };
   const act = async () => {
     if (button.disabled) return;
     node.sends = true;
     draw();
     const sent = words.value, id = (node.msgId ||= newMsgID(Date.now()));
-    const no = await send(sent.trim(), id);
+    const sentFiles = files.refs;
+    const no = await send(sent.trim(), id, sentFiles);
     node.sends = false;
+    if (!no && sentFiles.length) files.clear();
     if (!no && words.value === sent) words.value = ""; // what was written meanwhile is the next word
     if (!no && node.msgId === id) node.msgId = "";
     attr(said, "data-tone", no ? "bad" : "ok");
@@ -99,7 +109,7 @@ export function itemRow(agenda, e) {
     foreign("", { class: "title" }), foreign("", { class: "project" }));
   const node = /** @type {any} */ (el("li", { class: "item", on: { keydown: altArrows(agenda, at) } },
     el("div", { class: "line" }, handle, open, el("span", { class: "stage" }), el("span", { class: "n-words" }), mover),
-    el("p", { class: "reason", hidden: true }), menu, el("div", { class: "more-of", hidden: true })));
+    el("p", { class: "reason", hidden: true }, foreign("")), menu, el("div", { class: "more-of", hidden: true })));
   return node;
 }
 
@@ -120,7 +130,7 @@ export function drawItem(node, e, agenda) {
   text(node.querySelector(".n-words"), words.length ? t(words.length === 1 ? "one_word" : "n_words", { n: words.length }) : "");
   const why = node.querySelector(".reason");
   const reason = reasonOf(x);
-  text(why, reason);
+  text(why.firstElementChild, reason);
   why.hidden = !reason;
   attr(node, "data-tone", reason ? "wait" : null);
   drawMoves(node, e, agenda);
@@ -174,7 +184,7 @@ function drawStage(node, e, agenda) {
 function drawBody(body, e, words, agenda) {
   const x = e.item;
   if (!body.childElementCount) {
-    const form = line(t("say_on_item"), t("send_word"), (said, id) => agenda.say({ kind: "context-feedback", ctx: e.tab, refId: body.parentNode.entry.key, title: titleOf(body.parentNode.entry.item), text: said }, id));
+    const form = line(t("say_on_item"), t("send_word"), (said, id, blobs) => agenda.say({ kind: "context-feedback", ctx: e.tab, refId: body.parentNode.entry.key, title: titleOf(body.parentNode.entry.item), text: said }, id, "", null, blobs));
     body.append(el("div", { class: "facts" }), el("ol", { class: "words-list" }), el("div", { class: "acts" }), form);
   }
   const [facts, list, acts, form] = body.children;
@@ -220,9 +230,9 @@ export function wordRows(list, words, now) {
   }, (node, w) => {
     const [said, about] = node.firstElementChild.children;
     text(said, [w.kind === "mode" ? t(w.standby ? "standby_word_on" : "standby_word_off") : w.kind === "proceed" ? t("proceed") : w.kind === "fallback-rerender" ? t("rephrase") : w.choice, w.kind === "fallback-rerender" ? "" : w.text].filter(Boolean).join(": "));
-    const key = w.tier + w.open;
+    const key = w.tier + w.open + w.files;
     if (about.dataset.of === key) return;
     about.dataset.of = key;
-    about.replaceChildren(foreign(t("person", { node: w.nodeName || w.node.slice(-6) })), " · ", timeNode(w.at, now ?? 0), " · ", t(!w.open ? "word_over" : w.tier === "processed" ? "word_processed" : w.tier === "persisted" ? "word_persisted" : w.tier === "refused" ? "tier_refused" : "word_logged"));
+    about.replaceChildren(foreign(t("person", { node: w.nodeName || w.node.slice(-6) })), " · ", timeNode(w.at, now ?? 0), " · ", t(!w.open ? "word_over" : w.tier === "processed" ? "word_processed" : w.tier === "persisted" ? "word_persisted" : w.tier === "refused" ? "tier_refused" : "word_logged"), ...(w.files ? [" · ", t("n_attached", { n: w.files })] : []));
   });
 }

@@ -1,6 +1,6 @@
 // Agents by node: the node's own first, then by name, never by activity. A node without agents still has its row.
 import { attr, busy, el, foreign, steady, text } from "./dom.js";
-import { age, count, noMain, rtt, wayOf } from "./words.js";
+import { age, count, noMain, roleOf, rtt, wayOf } from "./words.js";
 import { glyph } from "./marks.js";
 import { t } from "./strings.js";
 import { go } from "./route.js";
@@ -130,7 +130,7 @@ class Agents extends HTMLElement {
       const same = store.peers.filter((q) => q.name?.toLowerCase() === p.name?.toLowerCase()).length > 1;
       name.replaceChildren(foreign(p.name || p.peer.slice(-6)), same ? el("span", { class: "id" }, " " + p.peer.slice(-6)) : "");
     }
-    text(role, p.role);
+    text(role, roleOf(p.role));
     text(link, linkOf(p, store));
     attr(head, "data-linked", p.self || p.linked || store.past ? "yes" : "no");
   }
@@ -148,7 +148,7 @@ class Agents extends HTMLElement {
     const state = stateOf(a, store);
     attr(mark, "kind", state);
     attr(row, "data-state", state);
-    text(role, a.id === main ? t("main_is") : a.role === store.peer(a.home)?.role ? "" : a.role); // its node's row says the usual
+    text(role, a.id === main ? t("main_is") : a.role === store.peer(a.home)?.role ? "" : roleOf(a.role)); // its node's row says the usual
     attr(role, "data-main", a.id === main);
     text(unread, a.unread ? count(a.unread) : "");
     attr(unread, "title", a.unread ? t("unread", { n: count(a.unread) }) : null);

@@ -16,7 +16,7 @@ export function cardNode(a, needs) {
     e.preventDefault();
     if (card.openWords) card.openWords();
     else openAsk(card.ask, card);
-  } } }, el("div", { class: "card-head" }, glyph(glyphs[a.kind] ?? "needs-human"), foreign("", { class: "question" }), el("span", { class: "clock" })),
+  } } }, el("div", { class: "card-head" }, glyph(glyphs[a.kind] ?? "needs-human"), foreign("", { class: "question" }), foreign("", { class: "clock" })),
   el("div", { class: "card-line" }, el("p", { class: "from" }), el("div", { class: "acts" })), el("div", { class: "answers" }), el("p", { class: "said", role: "status" }));
   card.dataset.row = "";
   card.ask = a;
@@ -52,7 +52,7 @@ export function drawCard(card, a, store, now, needs) {
     if (store.past) answers.append(...optionsThen(a));
     else answers.append(...answersOf(a, card, store, needs));
   }
-  card.off = store.health(now) === "silent";
+  card.off = store.off;
   drawSend(card);
 }
 

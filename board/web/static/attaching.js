@@ -17,11 +17,11 @@ export class Attaching extends HTMLElement {
   }
 
   get waits() {
-    return this.items.some((x) => !x.ref);
+    return (this.items ?? []).some((x) => !x.ref);
   }
 
   get refs() {
-    return this.items.map((x) => x.ref).filter(Boolean);
+    return (this.items ?? []).map((x) => x.ref).filter(Boolean);
   }
 
   // restore shows what an earlier page had attached: the node keeps it for a day.
@@ -107,6 +107,25 @@ export class Attaching extends HTMLElement {
   }
 }
 customElements.define("as-attaching", Attaching);
+
+// takesFiles lets a form take what is dropped on it and pasted into its field.
+export function takesFiles(form, field, files, marked = form) {
+  const carries = (e) => e.dataTransfer?.types.includes("Files");
+  const mark = (on) => attr(marked, "data-drop", on);
+  field.addEventListener("paste", (e) => {
+    if (!e.clipboardData?.files.length || field.disabled) return;
+    e.preventDefault();
+    files.add(e.clipboardData.files);
+  });
+  form.addEventListener("dragover", (e) => { if (carries(e)) { e.preventDefault(); mark(true); } });
+  form.addEventListener("dragleave", (e) => { if (!form.contains(e.relatedTarget)) mark(false); });
+  form.addEventListener("drop", (e) => {
+    if (!carries(e)) return;
+    e.preventDefault();
+    mark(false);
+    if (!field.disabled) files.add(e.dataTransfer.files);
+  });
+}
 
 // sum is the content's hash; "" where a browser has no means, on plain http from another machine: then the node says it.
 async function sum(raw) {

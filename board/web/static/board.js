@@ -4,6 +4,7 @@ import { Store } from "./store.js";
 import { language, t } from "./strings.js";
 import { listen } from "./keys.js";
 import { begin, leave, select, show, travel, where } from "./route.js";
+import { leavePlace, takePlace } from "./place.js";
 import { forget, recall, remember, work } from "./offline.js";
 import { Notifier } from "./notify.js";
 import { again, attend } from "./push.js";
@@ -60,6 +61,7 @@ function draw(reasons) {
   document.body.classList.toggle("loaded", store.loaded || Boolean(store.asOf));
   document.body.classList.toggle("old", Boolean(store.asOf));
   document.body.dataset.health = store.health(clock());
+  store.off = document.body.dataset.health === "silent";
   document.body.dataset.feed = store.connected ? "open" : "closed";
   if (!store.loaded && !store.asOf) return;
   const now = clock();
@@ -81,6 +83,11 @@ function draw(reasons) {
   }
   parts.stream.drawLast(known());
   attend(store, now);
+  if (store.loaded && !placed) {
+    placed = true;
+    if (past.at && past.moment) past.take(past.moment); // it came before the node said who it is
+    requestAnimationFrame(() => takePlace(parts.stream)); // once its rows have their heights
+  }
   if (reasons.has("asks") || reasons.has("status")) notifier.look(clock());
   if (reasons.has("status") && store.loaded && store.connected) remember(store, now);
 }
@@ -88,6 +95,7 @@ store.listeners.add(draw);
 addEventListener("redraw", () => store.changed("agents", "tasks", "messages", "status", "asks"));
 
 let second = 0;
+let placed = false;
 let hiddenAt = 0;
 function tick() {
   clearInterval(second);
@@ -237,6 +245,7 @@ listen(act);
 store.documentChanged = () => parts.agenda.changed();
 feed.gone = forget;
 parts.panel.follow(false);
+leavePlace(parts.stream);
 routed();
 tick();
 feed.start().then(again);

@@ -1,7 +1,7 @@
 // A person writes to an agent. The text and its message id are kept until the node says "logged": what is sent again
 // after a lost answer is the same message.
 import { attr, el, foreign, text } from "./dom.js";
-import "./attaching.js";
+import { takesFiles } from "./attaching.js";
 import { post, Refused } from "./feed.js";
 import { newMsgID } from "./ids.js";
 import { noMain, sentence, wayOf } from "./words.js";
@@ -21,28 +21,18 @@ class Composer extends HTMLElement {
       keydown: (e) => {
         if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.isComposing) { e.preventDefault(); this.send(); }
       },
-      paste: (e) => {
-        if (!e.clipboardData?.files.length) return;
-        e.preventDefault();
-        this.files.add(e.clipboardData.files);
-      },
     } });
     this.files = /** @type {any} */ (el("as-attaching", { on: { attached: () => this.changed() } }));
     this.button = el("button", { type: "submit", class: "primary" });
     this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
     this.re = null; // what is answered: { id, short }
     this.reLine = el("p", { class: "re-line", hidden: true }, el("span", {}), el("button", { type: "button", "aria-label": t("no_reply"), title: t("no_reply"), on: { click: () => this.answer(null) } }, "×"));
-    const carries = (e) => e.dataTransfer?.types.includes("Files");
-    this.form = el("form", { on: {
-      submit: (e) => { e.preventDefault(); this.send(); },
-      dragover: (e) => { if (carries(e)) { e.preventDefault(); attr(this, "data-drop", true); } },
-      dragleave: (e) => { if (!this.contains(e.relatedTarget)) attr(this, "data-drop", false); },
-      drop: (e) => { if (carries(e)) { e.preventDefault(); attr(this, "data-drop", false); this.files.add(e.dataTransfer.files); } },
-    } },
+    this.form = el("form", { on: { submit: (e) => { e.preventDefault(); this.send(); } } },
       el("div", { class: "line" }, el("label", { for: "compose-to", class: "to" }, t("to")), this.to, this.kinds),
       this.reLine, this.words, this.files,
       el("div", { class: "line" }, el("button", { type: "button", class: "attach", title: t("attach_how"), on: { click: () => this.files.pick.click() } }, t("attach")), el("span", { class: "hint" }, t(mac ? "cmd_enter" : "ctrl_enter")), el("span", { class: "spacer" }), this.button),
       this.said);
+    takesFiles(this.form, this.words, this.files, this);
     this.append(this.form);
     this.restore();
   }

@@ -7,7 +7,7 @@ import { t } from "./strings.js";
 export function decisionCard(agenda, e) {
   const at = () => node;
   const [handle, mover, menu] = moveParts(agenda, e, at);
-  const form = line(t("answer_words"), t("send_answer"), (words, id) => answer(node, agenda, words, id), { class: "say" });
+  const form = line(t("answer_words"), t("send_answer"), (words, id, blobs) => answer(node, agenda, words, id, blobs), { class: "say" });
   form.ready = () => Boolean(node.picked);
   const rephrase = once(agenda, t("rephrase"), t("rephrase_sent"), () => ({ kind: "fallback-rerender", id: node.entry.key, question: saidOf(node.entry.item.question), label: titleOf(node.entry.item) }), { class: "quiet-button" });
   const node = /** @type {any} */ (el("li", { class: "card decision", tabindex: 0, "data-row": true, on: { keydown: altArrows(agenda, at) } },
@@ -69,12 +69,12 @@ function drawOptions(node, options, x) {
   });
 }
 
-async function answer(node, agenda, words, id) {
+async function answer(node, agenda, words, id, blobs) {
   const x = node.entry.item;
   const choice = node.picked;
   const accept = choice && (choice === recommended(x) || choice === "approve") ? { accept: true } : choice === "reject" ? { accept: false } : {};
   const here = node.contains(document.activeElement);
-  const no = await agenda.say({ kind: "decision", id: node.entry.key, question: saidOf(x.question), choice, text: words, ...accept }, id);
+  const no = await agenda.say({ kind: "decision", id: node.entry.key, question: saidOf(x.question), choice, text: words, ...accept }, id, "", null, blobs);
   if (!no) {
     node.picked = "";
     for (const b of node.querySelectorAll(".option")) attr(b, "aria-pressed", "false");

@@ -1,6 +1,6 @@
 // What the details of a task, an agent and a node say. Messages are in thread.js.
 import { el, foreign } from "./dom.js";
-import { age, count, rtt, taskID, timeNode, wayOf } from "./words.js";
+import { adaptersOf, age, aliveOf, count, roleOf, rtt, taskID, timeNode, wayOf } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { diffNode, elapsed } from "./work.js";
 import { taskFiles } from "./attach.js";
@@ -64,8 +64,8 @@ function agentBody(a, store, now, panel) {
   return [foreign(a.id, { class: "words title" }), facts([
     ["name", a.name && a.name !== a.id ? a.name : ""],
     ["state", el("span", { class: "with-glyph" }, glyph(stateOf(a, store)), foreign(underLine(a, store, now)))],
-    ["role", a.role], ["home", a.node], ["wakes", store.past ? "" : wayOf(a.wakes) || t("wakes_unknown")], ["unread", store.past ? "" : count(a.unread)],
-    ["attached", (a.attached ?? []).join(", ")], ["since", a.since ? timeNode(a.since, now) : ""]]),
+    ["role", roleOf(a.role)], ["home", a.node], ["wakes", store.past ? "" : wayOf(a.wakes) || t("wakes_unknown")], ["unread", store.past ? "" : count(a.unread)],
+    ["attached", adaptersOf(a.attached)], ["since", a.since ? timeNode(a.since, now) : ""]]),
   el("p", { class: "acts" },
     store.past ? "" : button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
     store.past ? "" : button("delegate", "delegate_task", () => does({ name: "write-to", to: a.id, kind: "delegate" })),
@@ -84,7 +84,7 @@ function nodeBody(p, store, now, panel) {
     ask("health").then((got) => { panel.history = got; panel.draw(panel.store, panel.now); }).catch(() => {}); // without it the charts are left out
   }
   const out = [foreign(p.name, { class: "words title" }), facts([
-    ["id", code(p.peer)], ["role", p.role], ["link", store.past ? "" : linkOf(p, store)], ["addr", code(p.addr)], ["gossip", p.self || store.past ? "" : p.alive],
+    ["id", code(p.peer)], ["role", roleOf(p.role)], ["link", store.past ? "" : linkOf(p, store)], ["addr", code(p.addr)], ["gossip", p.self || store.past ? "" : aliveOf(p.alive)],
     ["seen", !p.self && !p.linked && !store.past ? (p.lastSeen ? t("as_of", { time: age(now - p.lastSeen) }) : t("as_of_unknown")) : ""],
     ["behind", p.self || store.past ? "" : count(p.behind)], ["until", p.until ? timeNode(p.until, now) : ""], ["revoked", p.revoked ? t("f_yes") : ""],
     ["version", p.version || (store.past ? "" : own?.version)], ["board", code(p.board || (store.past ? "" : own?.board))]])];

@@ -1,6 +1,6 @@
 // What stands round the regions: the top, notices, the foot, tabs, and the list of keys.
 import { attr, el, foreign, plain, text } from "./dom.js";
-import { age, bytes, count, noMain, timeOfDay } from "./words.js";
+import { age, bytes, count, noMain, timeOfDay, warningOf } from "./words.js";
 import { show, where } from "./route.js";
 import { keep, kept } from "./kept.js";
 import { t } from "./strings.js";
@@ -75,16 +75,19 @@ class Banner extends HTMLElement {
 
   draw(store, now) {
     const notices = this.notices(store, now);
-    const key = JSON.stringify(notices);
+    const key = JSON.stringify([notices, this.all]);
     if (this.dataset.of === key) return;
     this.dataset.of = key;
-    this.replaceChildren(...notices.map(([tone, words, button]) =>
-      el("p", { "data-tone": tone, "aria-live": tone === "info" ? "off" : null }, foreign(words), button ? el("button", { type: "button", on: { click: () => this.press(button, store) } }, t(button)) : "")));
+    this.replaceChildren(...notices.map(([tone, words, button, node, more]) =>
+      el("p", { "data-tone": tone, "aria-live": tone === "info" ? "off" : null }, foreign(words), node ? el("details", {}, el("summary", {}, t("as_said")), foreign(node, { lang: "en" })) : "", button ? el("button", { type: "button", on: { click: () => this.press(button, store) }, "aria-expanded": button === "warnings" ? String(Boolean(this.all)) : null }, button === "warnings" ? t(this.all ? "fewer" : "more", { n: count(more) }) : t(button)) : "")));
   }
 
   press(button, store) {
     if (button === "reload") location.reload();
-    else {
+    else if (button === "warnings") {
+      this.all = !this.all;
+      store.changed("status");
+    } else {
       store.sinceLooked = "";
       store.changed("status");
     }
@@ -102,7 +105,8 @@ class Banner extends HTMLElement {
     if (s.behind > 1000) out.push(["info", t("catching_up", { here: count(s.records), of: count(s.records + s.behind) })]);
     if (store.sinceLooked) out.push(["info", store.sinceLooked, "looked"]);
     if (store.version && s.version !== store.version) out.push(["info", t("updated"), "reload"]);
-    for (const w of (s.warnings ?? []).slice(0, 3)) out.push(["wait", w]);
+    const warnings = (s.warnings ?? []).map((w, i) => warningOf(s.warningKinds?.[i], w));
+    warnings.slice(0, this.all ? 20 : 1).forEach(([words, said], i) => out.push(["wait", words, i === 0 && warnings.length > 1 ? "warnings" : "", said, warnings.length - 1]));
     return out;
   }
 }
@@ -153,11 +157,11 @@ class Tabs extends HTMLElement {
     attr(this.parentElement, "aria-label", "aster");
     this.append(...["work", "messages", "agents", "mesh"].map((name) =>
       el("button", { type: "button", "data-tab": name, on: { click: () => this.choose(name) } }, t(name))));
-    this.choose(where().view === "board" ? "work" : "mesh");
+    this.mark(where().view === "board" ? "work" : "mesh");
   }
 
   choose(name) {
-    if (name === "mesh" && where().view === "board") show("mesh");
+    if (name === "mesh" && where().view !== "mesh") show("mesh");
     else if (name !== "mesh" && where().view !== "board") show("board");
     this.mark(name);
   }
@@ -167,11 +171,19 @@ class Tabs extends HTMLElement {
     const mesh = document.body.dataset.tab === "mesh";
     if (view !== "board" && !mesh) this.mark("mesh");
     else if (view === "board" && mesh) this.mark("work");
+    else this.light();
+  }
+
+  // light marks the tab of what is shown; agenda and settings have none.
+  light() {
+    const { view } = where();
+    const lit = view === "board" || view === "mesh" ? document.body.dataset.tab : "";
+    for (const b of /** @type {any} */ (this.children)) attr(b, "aria-current", b.dataset.tab === lit ? "page" : null);
   }
 
   mark(name) {
     document.body.dataset.tab = name;
-    for (const b of /** @type {any} */ (this.children)) attr(b, "aria-current", b.dataset.tab === name ? "page" : null);
+    this.light();
     this.dispatchEvent(new CustomEvent("redraw", { bubbles: true }));
   }
 }

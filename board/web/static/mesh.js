@@ -1,6 +1,6 @@
 // The mesh as a picture: nodes on a ring, this one on top, a line for each of its links. From 24 nodes on it is a table.
 import { attr, el, foreign, keyed, svg, text } from "./dom.js";
-import { age, bytes, count, rtt, timeOfDay } from "./words.js";
+import { age, bytes, count, roleOf, rtt, timeOfDay } from "./words.js";
 import { linkOf } from "./agents.js";
 import "./claims.js";
 import "./figures.js";
@@ -8,7 +8,8 @@ import { go, show } from "./route.js";
 import { t } from "./strings.js";
 
 const tableFrom = 24; // BOARD 6
-const size = 720, height = 400;
+// A phone's picture is as wide as the phone, so that its words are as large as others.
+const pictureOf = (narrow) => (narrow ? { width: 380, height: 420, rx: 124, ry: 160 } : { width: 720, height: 400, rx: 270, ry: 150 });
 
 // office says who is main, in which term, and by whom elected.
 function office(main) {
@@ -20,14 +21,14 @@ function office(main) {
   return out;
 }
 
-// roleOf is a node's role; who holds the main office is main, whatever else its certificate lets it be.
-const roleOf = (p, store) => (store.status.main.peer !== p.peer ? p.role : p.role === "main" ? t("main_is") : t("main_is") + " · " + p.role);
+// officeOf is a node's role; who holds the main office is main, whatever else its certificate lets it be.
+const officeOf = (p, store) => (store.status.main.peer !== p.peer ? roleOf(p.role) : p.role === "main" ? t("main_is") : t("main_is") + " · " + roleOf(p.role));
 
 class Mesh extends HTMLElement {
   connectedCallback() {
     this.count = el("span", { class: "count" });
     this.said = el("p", { class: "quiet summary" });
-    this.picture = svg("svg", { viewBox: `0 0 ${size} ${height}`, class: "ring", role: "group", "aria-label": t("mesh") });
+    this.picture = svg("svg", { class: "ring", role: "group", "aria-label": t("mesh") });
     this.body = el("tbody");
     const head = ["f_node", "f_role", "f_link", "f_trip", "f_behind", "f_traffic", "f_agents", "f_version"].map((k) => el("th", { scope: "col" }, t(k)));
     this.table = el("div", { class: "table" }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), this.body));
@@ -51,15 +52,18 @@ class Mesh extends HTMLElement {
   }
 
   drawRing(peers, store, now) {
-    const key = JSON.stringify(peers.map((p) => [p.peer, p.name, p.role, p.linked, p.transport, p.relayed, p.version, Math.round((p.rttMicros ?? 0) / 100), p.behind > 0])) + store.status.main.peer + store.agents.length;
+    const { width, height, rx, ry } = pictureOf(innerWidth < 720);
+    const key = width + JSON.stringify(peers.map((p) => [p.peer, p.name, p.role, p.linked, p.transport, p.relayed, p.version, Math.round((p.rttMicros ?? 0) / 100), p.behind > 0])) + store.status.main.peer + store.agents.length;
     if (this.of === key) return;
     this.of = key;
     const [self, ...others] = peers;
-    const cx = size / 2, cy = height / 2, rx = 270, ry = 150;
+    const cx = width / 2, cy = height / 2;
     const place = (i) => {
       const a = (i / others.length) * 2 * Math.PI - Math.PI / 2 + (others.length === 1 ? Math.PI / 2 : others.length === 2 ? Math.PI / 2 : 0);
       return [cx + rx * Math.cos(a), cy + ry * Math.sin(a)];
     };
+    const low = width < 720 ? Math.max(cy, ...others.map((_, i) => place(i)[1])) + 40 : height; // a phone has no room for what is empty
+    attr(this.picture, "viewBox", `0 0 ${width} ${low.toFixed(0)}`);
     const kids = [svg("ellipse", { cx, cy, rx, ry, class: "orbit" })];
     others.forEach((p, i) => {
       const [x, y] = place(i);
@@ -83,10 +87,10 @@ class Mesh extends HTMLElement {
     const name = (p.name || p.peer.slice(-6)).slice(0, 22);
     const other = p.version && p.version !== store.status.version && p.version !== "aster " + store.status.version ? (p.version.length > 16 ? p.version.slice(0, 16) + "…" : p.version) : "";
     const g = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
-      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, roleOf(p, store), linkOf(p, store), counted].join(", ") });
+      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, officeOf(p, store), linkOf(p, store), counted].join(", ") });
     const title = svg("text", { x: 0, y: -3, class: "name" }), role = svg("text", { x: 0, y: 14, class: "sub" });
     text(title, name);
-    text(role, [roleOf(p, store), other, counted].filter(Boolean).join(" · "));
+    text(role, [officeOf(p, store), other, counted].filter(Boolean).join(" · "));
     const w = Math.max(112, name.length * 8.4 + 40, role.textContent.length * 6.4 + 28);
     g.append(svg("rect", { x: -w / 2, y: -26, width: w, height: 52, rx: 10 }), title, role);
     g.addEventListener("click", () => go("n", p.peer, g));
@@ -104,7 +108,7 @@ class Mesh extends HTMLElement {
     const [name, role, link, trip, behind, traffic, agents, version] = row.children;
     const same = store.peers.filter((q) => q.name?.toLowerCase() === p.name?.toLowerCase()).length > 1;
     text(name.firstElementChild.firstElementChild, (p.name || p.peer.slice(-6)) + (same ? " " + p.peer.slice(-6) : ""));
-    text(role, roleOf(p, store));
+    text(role, officeOf(p, store));
     text(link, p.self ? t("this_node") : p.linked ? (p.transport || t("linked")) + " · " + t(p.relayed ? "relayed" : "direct") : t("not_linked") + (p.lastSeen ? ", " + t("as_of", { time: age(now - p.lastSeen) }) : ""));
     attr(link, "data-tone", p.self || p.linked ? null : "wait");
     text(trip, p.rttMicros ? rtt(p.rttMicros) : "–");

@@ -3,6 +3,7 @@ import { attr, el, foreign } from "./dom.js";
 import { show, go, select } from "./route.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { stateOf } from "./agents.js";
+import { roleOf } from "./words.js";
 import { t } from "./strings.js";
 
 const shown = 40;
@@ -43,7 +44,7 @@ class Palette extends HTMLElement {
       out.push({ mark: stateOf(a, this.store), words: a.id, hint: t("agent"), more: a.node, run: () => go("a", a.id) });
     }
     for (const task of this.store.tasks.values()) out.push({ mark: taskGlyph[task.state] ?? "unknown", words: task.title, hint: task.short, more: task.to, run: () => go("t", task.id) });
-    for (const p of this.store.peers) out.push({ words: p.name || p.peer, hint: t("node"), more: p.role, run: () => go("n", p.peer) });
+    for (const p of this.store.peers) out.push({ words: p.name || p.peer, hint: t("node"), more: roleOf(p.role), run: () => go("n", p.peer) });
     return out;
   }
 

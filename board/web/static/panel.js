@@ -158,7 +158,7 @@ class Panel extends HTMLElement {
     }
     // What shows an age draws each second, but never under a selection.
     const ages = this.kind === "a" || (this.kind === "t" && openStates.has(it.state)) || (this.kind === "n" && !it.self && !it.linked);
-    const key = JSON.stringify(it) + this.sure + store.alone + store.past + (this.thread?.messages.length ?? "") + (this.history?.samples.length ?? "") + (ages ? Math.floor(now / 1000) : "");
+    const key = JSON.stringify(it) + this.sure + store.alone + store.off + store.past + (this.thread?.messages.length ?? "") + (this.history?.samples.length ?? "") + (ages ? Math.floor(now / 1000) : "");
     const selecting = !getSelection().isCollapsed && this.body.contains(getSelection().anchorNode);
     if (key === this.drawn || (selecting && this.drawn)) return;
     this.drawn = key;
@@ -168,6 +168,7 @@ class Panel extends HTMLElement {
     this.main.replaceChildren(...bodies[this.kind](it, store, now, this));
     for (const part of opened) this.main.querySelector(`details[data-part="${CSS.escape(part ?? "")}"]`)?.setAttribute("open", "");
     this.body.scrollTop = scroll;
+    for (const b of this.main.querySelectorAll("[data-act=begin], [data-act=yes], [data-act=renew]")) /** @type {any} */ (b).disabled = store.off;
     if (active) this.main.querySelector(`[data-act=${active}]`)?.focus({ preventScroll: true });
   }
 

@@ -1,6 +1,6 @@
 // What Messages shows: words to look for, filters, a moment. All of it stands in the address.
 import { attr, el, foreign, text } from "./dom.js";
-import { exactTime } from "./words.js";
+import { exactTime, roleOf } from "./words.js";
 import { clear, select, where } from "./route.js";
 import { t } from "./strings.js";
 
@@ -27,7 +27,7 @@ class Search extends HTMLElement {
     this.agents = choice("agent", []);
     const at = el("input", { type: "datetime-local", step: 1, on: { change: (e) => select({}, e.target.value ? new Date(e.target.value).getTime() : 0) } });
     this.moment = at;
-    return [this.agents, choice("role", roles), choice("intent", intents), el("label", {}, el("span", {}, t("filter_at")), at)];
+    return [this.agents, choice("role", roles, roleOf), choice("intent", intents), el("label", {}, el("span", {}, t("filter_at")), at)];
   }
 
   toggle(open = this.form.hidden) {
@@ -82,7 +82,7 @@ class Search extends HTMLElement {
     this.chips.of = all;
     this.chips.replaceChildren(...shown.map(([name, value, label]) => el("button", { type: "button", class: "chip", title: t("remove_filter", { what: label }), on: {
       click: () => (name === "since" ? select({}, 0) : select({ [name]: "" })),
-    } }, el("span", { class: "quiet" }, label), " ", foreign(value), el("span", { "aria-hidden": "true" }, " ×"))),
+    } }, el("span", { class: "quiet" }, label), " ", foreign(name === "role" ? roleOf(value) : value), el("span", { "aria-hidden": "true" }, " ×"))),
     shown.length > 1 ? el("button", { type: "button", class: "fold", on: { click: () => clear() } }, t("remove_all")) : "");
     text(this.button, t("filter") + (shown.length ? " " + shown.length : ""));
   }

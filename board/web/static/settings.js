@@ -1,6 +1,6 @@
 // Invites, keys and rooms, each with who and when; and this browser's switches. Every action says what it did.
 import { attr, el, foreign, text } from "./dom.js";
-import { age, count, sentence, timeNode } from "./words.js";
+import { age, count, roleOf, sentence, timeNode } from "./words.js";
 import { ask, post, Refused } from "./feed.js";
 import { keep, kept } from "./kept.js";
 import { show } from "./route.js";
@@ -91,14 +91,14 @@ class Settings extends HTMLElement {
   }
 
   inviteForm() {
-    const role = choice(invited), life = choice([hour, day, 7 * day], (ms) => t("for_" + (ms === hour ? "hour" : ms === day ? "day" : "week")));
+    const role = choice(invited, roleOf), life = choice([hour, day, 7 * day], (ms) => t("for_" + (ms === hour ? "hour" : ms === day ? "day" : "week")));
     const lan = el("input", { type: "checkbox" });
     return el("form", { class: "line", on: { submit: (e) => {
       e.preventDefault();
       this.does(this.invites, async () => {
         const got = await post("invites", { role: role.value, ttlMillis: Number(life.value), lan: lan.checked });
         this.showToken(got);
-        return t("invite_made", { role: role.value });
+        return t("invite_made", { role: roleOf(role.value) });
       });
     } } }, labelled(t("f_role"), role), labelled(t("lives"), life), el("label", { class: "switch" }, lan, " ", t("open_lan")), el("button", { type: "submit", class: "primary" }, t("make_invite")));
   }
@@ -111,23 +111,23 @@ class Settings extends HTMLElement {
     const now = Date.now();
     const open = !x.usedBy && x.expires > now;
     const state = x.usedBy ? t("invite_used", { node: x.usedName || x.usedBy.slice(-6) }) : open ? t("invite_open", { time: age(x.expires - now) }) : t("invite_over");
-    return el("li", { "data-open": open ? "yes" : "no" }, el("span", { class: "name" }, x.role), foreign(state), x.usedAt ? timeNode(x.usedAt, now) : "", el("span", { class: "quiet" }, t("made_at"), " ", timeNode(x.made, now)), el("span", { class: "spacer" }),
+    return el("li", { "data-open": open ? "yes" : "no" }, el("span", { class: "name" }, roleOf(x.role)), foreign(state), x.usedAt ? timeNode(x.usedAt, now) : "", el("span", { class: "quiet" }, t("made_at"), " ", timeNode(x.made, now)), el("span", { class: "spacer" }),
       open ? pressed(t("withdraw"), () => this.does(this.invites, async () => {
         await post("invites/" + encodeURIComponent(x.id) + "/withdraw");
         this.invites.shown.replaceChildren();
-        return t("withdrawn", { role: x.role });
+        return t("withdrawn", { role: roleOf(x.role) });
       })) : "");
   }
 
   keyForm() {
-    const kind = choice(keyKinds), label = el("input", { type: "text", maxlength: 64, placeholder: t("label_hint") }), life = choice([14 * day, 90 * day, 0], (ms) => (ms ? t("n_days", { n: ms / day }) : t("no_end")));
+    const kind = choice(keyKinds, roleOf), label = el("input", { type: "text", maxlength: 64, placeholder: t("label_hint") }), life = choice([14 * day, 90 * day, 0], (ms) => (ms ? t("n_days", { n: ms / day }) : t("no_end")));
     return el("form", { class: "line", on: { submit: (e) => {
       e.preventDefault();
       this.does(this.keys, async () => {
         const got = await post("keys", { kind: kind.value, label: label.value.trim(), ttlMillis: Number(life.value) });
         this.keys.shown.replaceChildren(...(got.secret ? secret(t("key_once"), got.page, "", got.squares) : secret(t("key_in_file"), got.file, "")));
         label.value = "";
-        return t("key_made", { kind: kind.value, label: got.key?.label ?? "" });
+        return t("key_made", { kind: roleOf(kind.value), label: got.key?.label ?? "" });
       });
     } } }, labelled(t("f_kind"), kind), labelled(t("f_label"), label), labelled(t("lives"), life), el("button", { type: "submit", class: "primary" }, t("issue_key")));
   }
@@ -137,7 +137,7 @@ class Settings extends HTMLElement {
     const live = (k.state === "ISSUED" || k.state === "ACTIVE") && !k.lapsed;
     const ends = k.lapsed ? t("key_lapsed") : !live ? t("key_over") : k.expires ? t("ends_in", { time: age(k.expires - now) }) : t("no_end");
     const who = k.lastAgent || k.bound;
-    const row = el("li", { "data-open": live ? "yes" : "no" }, foreign(k.label || k.ref, { class: "name" }), el("span", {}, k.kind), foreign(ends), foreign(who ? t("used_by", { agent: who }) : t("used_by_nobody"), { class: "quiet" }),
+    const row = el("li", { "data-open": live ? "yes" : "no" }, foreign(k.label || k.ref, { class: "name" }), el("span", {}, roleOf(k.kind)), foreign(ends), foreign(who ? t("used_by", { agent: who }) : t("used_by_nobody"), { class: "quiet" }),
       el("span", { class: "quiet" }, t("made_at"), " ", timeNode(k.issued, now)), el("span", { class: "id" }, k.ref), el("span", { class: "spacer" }));
     if (!live) return row;
     const at = "keys/" + encodeURIComponent(k.ref);

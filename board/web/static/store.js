@@ -7,6 +7,7 @@ const pauseHurried = 150;
 
 export class Store {
   constructor() {
+    this.off = false; // the node is silent: nothing can be done
     this.loaded = false;
     this.status = null;
     this.peers = [];

@@ -1,7 +1,7 @@
 // Messages as they are logged, or what a search, a filter or a moment selects. The list stays at its end only while the
 // reader is there and neither pointer nor focus is in it.
 import { attr, busy, el, text } from "./dom.js";
-import { ago, count } from "./words.js";
+import { ago, count, roleOf } from "./words.js";
 import { drawRow, rowNode } from "./message.js";
 import { rowsOf } from "./fold.js";
 import { VList } from "./vlist.js";
@@ -174,10 +174,23 @@ class Stream extends HTMLElement {
     const f = w.filter;
     const parts = [];
     if (f.q) parts.push(t("none_has", { words: f.q }));
-    for (const name of ["agent", "role", "intent", "thread", "task", "room"]) if (f[name]) parts.push(t("none_" + name, { value: f[name] }));
+    for (const name of ["agent", "role", "intent", "thread", "task", "room"]) if (f[name]) parts.push(t("none_" + name, { value: name === "role" ? roleOf(f[name]) : f[name] }));
     const said = t("none_found", { n: count(w.of), what: parts.join(" ") });
     return [el("p", {}, el("bdi", {}, said)), el("p", { class: "remove" }, ...Object.keys(f).map((name) =>
       el("button", { type: "button", on: { click: () => select({ [name]: "" }) } }, t("remove_filter", { what: t("filter_" + name) }))))];
+  }
+
+  // place is what somebody reads, with its position in the journal; put shows it again where it was.
+  place() {
+    const read = this.vlist.reading();
+    const row = this.vlist.items.find((r) => String(r.key) === read?.key);
+    return row ? { ...read, pos: row.m?.pos ?? 0 } : null;
+  }
+
+  put(read) {
+    this.started = true;
+    this.vlist.atEnd = false;
+    this.vlist.put(read);
   }
 
   step(by) {

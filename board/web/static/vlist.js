@@ -179,6 +179,19 @@ export class VList {
     return this.rows.get(String(key)) ?? null;
   }
 
+  // reading is what somebody reads, and how far below the top: put shows it there again.
+  reading() {
+    const seen = this.anchor();
+    return seen && { key: seen.key, below: seen.at - this.scroller.getBoundingClientRect().top };
+  }
+
+  put({ key, below }) {
+    const row = this.show(key, 0);
+    if (!row) return;
+    this.scroller.scrollTop += row.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - below;
+    this.draw();
+  }
+
   // beside is the row before or after one, drawn and in the window; for j and k.
   beside(row, by) {
     const at = row ? this.items.findIndex((item) => String(this.how.key(item)) === row.dataset.key) : -1;

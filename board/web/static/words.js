@@ -72,6 +72,16 @@ export const messageID = (m) => m.short;
 const ways = new Map([["its socket", "way_socket"], ["its runner", "way_runner"], ["its inbox file", "way_file"], ["its own board", "way_board"], ["it reads its inbox", "way_reads"], ["nothing: it reads its inbox", "way_nothing"]]);
 export const wayOf = (how) => (ways.has(how) ? t(ways.get(how)) : how);
 
+// roleOf is a role in this page's language. Roles are few and known; another one is shown as it is called.
+const roles = new Set(["main", "local", "upstream", "collab", "peer", "board"]);
+export const roleOf = (role) => (roles.has(role) ? t("role_" + role) : role ?? "");
+
+// adaptersOf says by which ways an agent is attached.
+const adapters = new Set(["ws", "files", "cli", "worker"]);
+export const adaptersOf = (list) => (list ?? []).map((name) => (adapters.has(name) ? t("by_" + name) : name)).join(", ");
+const gossips = new Set(["alive", "suspect", "dead", "unknown"]);
+export const aliveOf = (word) => (gossips.has(word) ? t("gossip_" + word) : word ?? "");
+
 // senderOf and targetOf name the ends of a message; a name that an agent gave itself never stands for its id.
 export function senderOf(m) {
   const e = m.envelope;
@@ -95,6 +105,14 @@ export function noMain(s, now) {
   if (!m.lost || now - m.lost < 3000 || !m.voters?.length) return "";
   const counts = { time: timeOfDay(m.lost), here: count(m.reach ?? 0), of: count(m.voters.length) };
   return t((m.reach ?? 0) * 2 > m.voters.length ? "no_main_electing" : "no_main_stuck", counts);
+}
+
+// warningOf are the words of a warning: a node says it in English, with all that belongs to it. Where the page speaks otherwise it
+// has its own words for what it is about, and the node's beside them.
+export function warningOf(kind, said) {
+  if (language === "en" || !kind) return [said, ""];
+  const about = "warn_" + (kind.startsWith("board/") ? "elsewhere" : kind.split("/")[0].replaceAll("-", "_"));
+  return t(about) === about ? [said, ""] : [t(about), said];
 }
 
 // hint makes a refusal's second sentence; commands come without a full stop.
