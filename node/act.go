@@ -307,18 +307,6 @@ func (n *Node) mute() *protocol.Refusal {
 	return n.full()
 }
 
-// noRoom is full for want of room: in the store's share, or on the disk itself.
-func (n *Node) noRoom() *protocol.Refusal {
-	used, free := n.store.Size()
-	if free <= min((used+free)/16, fullReserve) {
-		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)
-	}
-	if left, known := n.disk.left(n.home.dir); known && left < fullReserve/4 {
-		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB left on this disk. Nothing is lost", "Free space; it goes on by itself", left>>20)
-	}
-	return nil
-}
-
 // fullReserve is kept back for receipts of what was already accepted; the journal keeps as much (Commit, Room).
 const fullReserve = 64 << 20
 

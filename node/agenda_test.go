@@ -14,22 +14,22 @@ import (
 // agendaShows waits until a node shows its planned items so.
 func (n *Node) agendaShows(t *testing.T, want string) api.StateDocument {
 	t.Helper()
-	for {
+	var got api.StateDocument
+	until(t, "it shows "+want, func() bool {
 		if err := n.loop.call(t.Context(), func() {}); err != nil {
 			t.Fatalf("does not show %s: %v", want, err)
 		}
-		got, err := n.Document(t.Context())
-		if err != nil {
+		var err error
+		if got, err = n.Document(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var keys []string
 		for _, e := range got.Lists["planned"] {
 			keys = append(keys, e.Key)
 		}
-		if fmt.Sprint(keys) == want {
-			return got
-		}
-	}
+		return fmt.Sprint(keys) == want
+	})
+	return got
 }
 
 // TestTwoPeopleWhoReorderAtOnceSeeTheSame: one at each of two nodes; both moves hold on both, words that came with them too,
@@ -38,11 +38,12 @@ func TestTwoPeopleWhoReorderAtOnceSeeTheSame(t *testing.T) {
 	a, _, na, nb := pair(t, protocol.RoleLocal)
 	main := a.attach(t, "main-agent")
 	nb.sees(t, "main-agent", false)
-	for knows := false; !knows; {
+	until(t, "the other node knows who is main", func() (knows bool) {
 		if err := nb.loop.call(t.Context(), func() { knows = nb.loop.roster().Term().Agent == "main-agent" }); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return knows
+	})
 	file := filepath.Join(a.home, "state.json")
 	writeState(t, file, `{"planned":[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"}]}`)
 	na.agendaShows(t, "[a b c d]")
@@ -73,12 +74,10 @@ func TestTwoPeopleWhoReorderAtOnceSeeTheSame(t *testing.T) {
 	}
 	dealt := func(w api.DocumentWord) bool { return w.Tier == protocol.Processed }
 	for _, n := range []*Node{na, nb} {
-		for {
+		until(t, "its words are dealt with", func() bool {
 			got := n.agendaShows(t, "[d a c b]")
-			if len(got.Words) == 3 && !slices.ContainsFunc(got.Words, func(w api.DocumentWord) bool { return !dealt(w) }) {
-				break
-			}
-		}
+			return len(got.Words) == 3 && !slices.ContainsFunc(got.Words, func(w api.DocumentWord) bool { return !dealt(w) })
+		})
 	}
 	writeState(t, file, `{"planned":[{"id":"c"},{"id":"a"},{"id":"b"},{"id":"d"}]}`)
 	for _, n := range []*Node{na, nb} {

@@ -12,9 +12,9 @@ import (
 // TestEveryNodeShowsWhatTheOthersMeasured: over the mesh, and of one that is gone what it said last, with the time.
 func TestEveryNodeShowsWhatTheOthersMeasured(t *testing.T) {
 	_, b, na, nb := pair(t, protocol.RoleLocal)
-	of := func() api.NodeFigures {
+	of := func() (row api.NodeFigures) {
 		t.Helper()
-		for {
+		until(t, "it shows both nodes", func() bool { // a node measures beside its start
 			got, err := na.Figures(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -22,29 +22,40 @@ func TestEveryNodeShowsWhatTheOthersMeasured(t *testing.T) {
 			if len(got.Nodes) == 0 || !got.Nodes[0].Self || got.Nodes[0].Peer != na.home.peer {
 				t.Fatalf("of itself: %+v", got.Nodes)
 			}
-			if len(got.Nodes) == 2 && len(got.Nodes[0].Samples) > 0 { // a node measures beside its start
-				return got.Nodes[1]
+			if len(got.Nodes) != 2 || len(got.Nodes[0].Samples) == 0 {
+				return false
 			}
-		}
+			row = got.Nodes[1]
+			return true
+		})
+		return row
 	}
 	row := of()
-	for !row.OK || len(row.Samples) == 0 { // it may answer before it has measured
+	until(t, "the other has measured", func() bool { // it may answer before
+		if row.OK && len(row.Samples) > 0 {
+			return true
+		}
 		na.figures.mu.Lock()
 		clear(na.figures.heard)
 		na.figures.mu.Unlock()
 		row = of()
-	}
+		return false
+	})
 	if row.Peer != nb.home.peer || row.Name != "mac-mini" || row.At == 0 || row.EveryMillis != 60_000 || len(row.Samples) == 0 || row.Samples[0].Links != nil {
 		t.Errorf("of the other: %+v", row)
 	}
 	b.stop()
-	for row.OK {
+	until(t, "the other is gone", func() bool {
+		if !row.OK {
+			return true
+		}
 		na.figures.mu.Lock() // as if the quarter of a minute were over
 		clear(na.figures.heard)
 		na.figures.heard[nb.home.peer] = heardFigures{at: na.began, ok: true, health: row.Health}
 		na.figures.mu.Unlock()
 		row = of()
-	}
+		return false
+	})
 	if row.At != na.began.UnixMilli() || len(row.Samples) == 0 {
 		t.Errorf("of one that is gone: %+v", row)
 	}

@@ -28,6 +28,30 @@ func (g *diskGauge) left(dir string) (bytes int64, known bool) {
 	return g.bytes, g.known
 }
 
+// DiskLeft is what may still be written on the disk that holds a folder; false: nobody can tell. Any goroutine may call it.
+func DiskLeft(dir string) (int64, bool) { return diskLeft(dir) }
+
+// DiskShort says whether a node takes nothing new with so many bytes left on its disk.
+func DiskShort(left int64) bool { return left < fullReserve/4 }
+
+// noRoom is full for want of room: in the store's share, or on the disk itself.
+func (n *Node) noRoom() *protocol.Refusal {
+	used, free := n.store.Size()
+	if free <= min((used+free)/16, fullReserve) && !n.diskShort() {
+		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)
+	}
+	if left, known := n.disk.left(n.home.dir); known && DiskShort(left) {
+		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB left on this disk. Nothing is lost", "Free space; it goes on by itself", left>>20)
+	}
+	return nil
+}
+
+// diskShort says whether it is the disk itself that has no room, which a larger share for the store does not mend.
+func (n *Node) diskShort() bool {
+	left, known := n.disk.left(n.home.dir)
+	return known && DiskShort(left)
+}
+
 // takeBack undoes a turn that found no room: the store wrote nothing, so hub and replica are made anew from it, whoever
 // waited is refused by name, and who is attached is attached again. Reads and links go on.
 func (l *loop) takeBack() error {

@@ -101,3 +101,40 @@ func TestReleaseOnAFullStoreIsRefused(t *testing.T) {
 		t.Errorf("claims %+v, %v: want %s alone, with its lease", all, err, got.ID)
 	}
 }
+
+// TestALoopOnAFullDiskPauses, longer each time and at most for a second, and pauses no more once a turn was taken.
+func TestALoopOnAFullDiskPauses(t *testing.T) {
+	var n *Node
+	start(t, func(c *Config) { c.probe = func(got *Node) { n = got } })
+	paused := func() (d time.Duration) {
+		t.Helper()
+		if err := n.loop.call(t.Context(), func() {
+			n.loop.lookAt = n.loop.now // due at once, as what found no room is
+			n.loop.crowd()
+			d = n.loop.pause()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if first := paused(); first < crowdedLeast {
+		t.Errorf("it pauses for %s at first", first)
+	}
+	if err := n.loop.call(t.Context(), func() {
+		for range 20 {
+			n.loop.crowd()
+		}
+		if n.loop.crowded != crowdedMost {
+			t.Errorf("it pauses for %s at last", n.loop.crowded)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.loop.ask(t.Context(), func(tok hub.Token) hub.Input { return hub.Declare{Agent: "bob", Client: "cli", Token: tok} }); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a turn was taken", func() bool {
+		var after time.Duration
+		return n.loop.call(t.Context(), func() { after = n.loop.crowded }) == nil && after == 0
+	})
+}

@@ -62,7 +62,12 @@ type seedMember struct {
 // RunningError says that another process holds the home.
 type RunningError struct{ File api.NodeFile }
 
-func (e *RunningError) Error() string { return fmt.Sprintf("already running pid %d", e.File.PID) }
+func (e *RunningError) Error() string {
+	if e.File.PID == 0 {
+		return "already running; its node.json was removed and is written again within a second"
+	}
+	return fmt.Sprintf("already running pid %d", e.File.PID)
+}
 
 // openHome makes or opens dir, takes its lock and reads its key. It returns *RunningError when a process holds it.
 func openHome(dir string) (*home, error) {

@@ -91,6 +91,7 @@ type loop struct {
 	saving       atomic.Bool    // one checkpoint at a time
 	savers       sync.WaitGroup // run waits for it
 	pos          uint64         // last position
+	crowded      time.Duration  // how long to wait on a full disk; 0: it took the last turn
 }
 
 // post gives the loop a job. It waits while the loop is behind, and gives up with ctx: once it has, it takes no later job of
@@ -273,8 +274,17 @@ func (l *loop) pause() time.Duration {
 			next = at
 		}
 	}
-	return max(next.Sub(l.n.time()), 0)
+	return max(next.Sub(l.n.time()), l.crowded)
 }
+
+// crowd has the loop wait longer before it tries again of itself what a full disk did not take.
+func (l *loop) crowd() { l.crowded = min(max(2*l.crowded, crowdedLeast), crowdedMost) }
+
+// How long the loop waits of itself when a full disk takes nothing: what is due stays due, and would be tried without end.
+const (
+	crowdedLeast = 50 * time.Millisecond
+	crowdedMost  = time.Second
+)
 
 // finish makes a turn durable and lets its consequences out.
 func (l *loop) finish() error {
@@ -293,6 +303,7 @@ func (l *loop) finish() error {
 					return err
 				}
 				if taken++; taken == turn.TakenBackMax {
+					l.crowd()
 					return nil // what is owed again at once waits for the next turn: reads and links go on meanwhile
 				}
 				continue
@@ -300,6 +311,7 @@ func (l *loop) finish() error {
 			if err != nil {
 				return err
 			}
+			l.crowded = 0
 		}
 		for _, f := range l.after {
 			f(nil)

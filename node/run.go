@@ -341,14 +341,14 @@ func (n *Node) ready(ctx context.Context, joined *api.Joined) error {
 		return nil
 	}
 	r.Warnings = n.warnings.all()
-	if err := writeFile(n.home.path("node.json"), api.NodeFile{PID: r.PID, Board: n.boardURL, Token: n.token, Peer: n.home.peer, Version: n.cfg.Version}); err != nil {
+	if err := n.writeNodeFile(); err != nil {
 		return err
 	}
 	n.isUp.Store(true)
 	if n.cfg.Ready != nil {
 		n.cfg.Ready(r)
 	}
-	<-ctx.Done()
+	n.keepNodeFile(ctx)
 	if err := context.Cause(n.ctx); errors.Is(err, errDown) || errors.Is(err, errLeft) {
 		return err
 	}

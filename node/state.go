@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,15 +39,13 @@ type stateFile struct {
 // watchState publishes each valid content of the state document while main lives here. A broken one changes nothing: the
 // last good one is served, and status says what is wrong.
 func (n *Node) watchState(ctx context.Context) error {
-	f := stateFile{path: n.cfg.State}
-	if f.path == "" {
-		f.path = n.home.path("state.json")
-	}
+	f := stateFile{path: n.statePath()}
 	looks := time.NewTicker(stateLook)
 	defer looks.Stop()
 	for {
 		if err := n.lookAtState(ctx, &f); err != nil && ctx.Err() == nil {
 			n.log.Error("state document not looked at", "err", err)
+			n.warnings.set(warnState, "the state document cannot be looked at ("+err.Error()+"). Mend the rights of "+f.path)
 		}
 		select {
 		case <-ctx.Done():
@@ -55,6 +54,9 @@ func (n *Node) watchState(ctx context.Context) error {
 		}
 	}
 }
+
+// statePath is where the watched file is.
+func (n *Node) statePath() string { return cmp.Or(n.cfg.State, n.home.path("state.json")) }
 
 // lookAtState reads the file when it changed. What is being written is not yet JSON, or comes out the same once more.
 func (n *Node) lookAtState(ctx context.Context, f *stateFile) error {
@@ -116,7 +118,7 @@ func (l *loop) publishState(text, why string, written time.Time) bool {
 		return false
 	}
 	if why != "" {
-		l.warn(warnState, "the state document is not readable ("+why+"): the last good one is served")
+		l.warn(warnState, "the state document is not readable ("+why+"): the last good one is served. Mend "+l.n.statePath()+": one JSON object, written whole; it is read again by itself")
 		return true
 	}
 	l.n.warnings.clear(warnState)

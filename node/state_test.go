@@ -71,20 +71,19 @@ func TestEveryNodeServesTheStateDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(st.Warnings, func(w string) bool { return strings.Contains(w, "state document is not readable") })
+		return slices.ContainsFunc(st.Warnings, func(w string) bool {
+			return strings.Contains(w, "state document is not readable") && strings.Contains(w, "Mend ") && strings.Contains(w, "state.json")
+		})
 	}
-	for !broken() {
-	}
+	until(t, "status says that it is broken", broken)
 	na.serves(t, good)
 	a.stop()
 	start(t, home)
 	na.serves(t, good)
-	for !broken() {
-	}
+	until(t, "status says so after a restart", broken)
 	writeState(t, file, `{"standby":false}`)
 	nb.serves(t, `{"standby":false}`)
-	for broken() {
-	}
+	until(t, "status says so no more", func() bool { return !broken() })
 }
 
 // stateEvents reads the data lines of /api/events.

@@ -33,7 +33,7 @@ func (l *loop) status() api.Status {
 		Name: n.home.mesh.Name, Peer: n.home.peer, PID: os.Getpid(), Version: n.cfg.Version, Home: n.home.dir,
 		Since: n.began.UnixMilli(), Now: l.now.UnixMilli(), MeshID: n.home.mesh.Mesh, Role: l.shownRole(n.home.peer, n.role()), Board: n.boardURL,
 		Listen: n.mesh.Addrs(), Loopback: loopbackOnly(n.mesh.Addrs()), Agent: l.own(),
-		Records: n.store.Records(), Disk: used, DiskMax: min(used+free, n.store.Bound()), DiskFull: n.noRoom() != nil,
+		Records: n.store.Records(), Disk: used, DiskMax: min(used+free, n.store.Bound()), DiskFull: n.noRoom() != nil, DiskShort: n.diskShort(),
 		BoardDigest: l.board.Digest(), Goroutines: runtime.NumGoroutine(), ResidentBytes: resident(),
 	}
 	l.warned(&st)

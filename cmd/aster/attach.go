@@ -41,6 +41,9 @@ func (a *app) attachOne(ctx context.Context, c *client.Client, path string) (pro
 	if !fi.Mode().IsRegular() {
 		return none, usage("--attach %s: only a file can go along, not a folder, pipe or device", clean(path))
 	}
+	if ofHome(a.home, path) {
+		return none, usage("--attach %s: this file is the node's own, and goes to nobody: copy what matters of it elsewhere", clean(path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return none, usage("--attach: %s", err)
@@ -58,6 +61,32 @@ func (a *app) attachOne(ctx context.Context, c *client.Client, path string) (pro
 		}
 	}
 	return c.PutFile(ctx, name, mime.TypeByExtension(filepath.Ext(name)), f, progress)
+}
+
+// ofHome says whether a file is one that the node keeps for itself: its keys and lists, its store, or an agent's mail. What agents
+// and tasks made in their folders is theirs.
+func ofHome(home, path string) bool {
+	home, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		return false
+	}
+	if path, err = filepath.Abs(path); err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return false
+	}
+	if abs, err := filepath.Abs(home); err == nil {
+		home = abs
+	}
+	rel, err := filepath.Rel(home, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	first, rest, below := strings.Cut(filepath.ToSlash(rel), "/")
+	name := strings.ToLower(filepath.Base(rel))
+	mail := strings.HasSuffix(name, ".jsonl") && (strings.HasPrefix(name, "inbox.") || strings.HasPrefix(name, "outbox."))
+	return !below || first == "journal" || first == "agents" && strings.Count(rest, "/") == 1 && mail
 }
 
 // attached says whether somebody attached a file: git bundles and outputs have commands of their own.

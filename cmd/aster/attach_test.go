@@ -9,6 +9,30 @@ import (
 	"testing"
 )
 
+// TestFilesOfTheNodeItselfDoNotGoAlong: its keys, its store and its agents' mail; what agents and tasks made does.
+func TestFilesOfTheNodeItselfDoNotGoAlong(t *testing.T) {
+	home := t.TempDir()
+	for name, want := range map[string]bool{
+		"node.key": true, "mesh.json": true, "journal/a.db": true, "agents/bob/inbox.jsonl": true, "agents/bob/outbox.rejected.jsonl": true,
+		"agents/bob/report.txt": false, "agents/bob/out/inbox.jsonl": false, "runs/t/tree/result.txt": false, "../elsewhere.txt": false,
+	} {
+		path := filepath.Join(home, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := ofHome(home, path); got != want {
+			t.Errorf("%s is the node's own: %t", name, got)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "innocent.txt")
+	if err := os.Symlink(filepath.Join(home, "node.key"), link); err == nil && !ofHome(home, link) {
+		t.Error("a link to a key goes along")
+	}
+}
+
 func TestSavedFilesStandBesideWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	content := func() io.ReadCloser { return io.NopCloser(strings.NewReader("x")) }

@@ -111,15 +111,16 @@ func (a *app) examine(ctx context.Context) []finding {
 		found = append(found, fine("config", "%s", configText(cfg)))
 		found = append(found, examineWorker(cfg)...)
 	}
-	found = append(found, examineGit(ctx), examineClock())
+	found = append(append(found, examineEnvironment(os.Environ())...), examineGit(ctx), examineClock())
 	c, s, running := a.examineNode(ctx)
 	found = append(found, running)
 	if c == nil {
-		return append(found, a.examineStore(ctx, nil)...)
+		left, known := node.DiskLeft(a.home)
+		return append(append(found, a.examineStore(ctx, nil)...), examineFree(left, known)...)
 	}
 	defer c.Close()
 	found = append(found, a.examineStore(ctx, c)...)
-	found = append(append(found, examineAccess(s)...), append(examineCompared(s), examineTrace(s)...)...)
+	found = append(append(append(found, examineAccess(s)...), examineState(s)...), append(examineCompared(s), examineTrace(s)...)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 
@@ -266,8 +267,10 @@ func examineMesh(ctx context.Context, s api.Status) finding {
 
 func examineDisk(s api.Status) finding {
 	switch {
+	case s.DiskShort:
+		return bad("disk", "disk-full", "free space on the disk of the home: the node goes on by itself", "new messages are refused: the disk itself is full; %s are used here", bytesText(s.Disk))
 	case s.DiskFull:
-		return bad("disk", "disk-full", "free space, or raise [store] bytes_max in "+configFile, "new messages are refused for want of room; %s are used here", bytesText(s.Disk))
+		return bad("disk", "disk-full", "raise [store] bytes_max in "+configFile, "new messages are refused for want of room; %s are used here", bytesText(s.Disk))
 	case s.DiskMax > 0 && s.Disk > s.DiskMax/10*9:
 		return bad("disk", "disk-nearly-full", "raise [store] bytes_max in "+configFile, "%s of %s are used", bytesText(s.Disk), bytesText(s.DiskMax))
 	}

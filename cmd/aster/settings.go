@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,7 +35,11 @@ type setting struct {
 var settings = []setting{
 	text("name", "ASTER_NAME", "name", "name of this node, for people (default: the host's)", func(c *node.Config) *string { return &c.Name }),
 	text("agent", "ASTER_AGENT", "agent", "id of this node's own agent", func(c *node.Config) *string { return &c.Agent }),
-	text("board", "ASTER_BOARD", "board", "host:port of the board (default 127.0.0.1:7878, or a free port)", func(c *node.Config) *string { return &c.Board }),
+	{
+		"board", "ASTER_BOARD", "board", "host:port of the board (default 127.0.0.1:7878, or a free port)",
+		func(c *node.Config, s string) error { c.Board = s; return boardAddress(s) },
+		func(c *node.Config) any { return c.Board },
+	},
 	{
 		"state", "ASTER_STATE", "", "",
 		func(c *node.Config, s string) error { c.State = expand(s); return nil },
@@ -126,6 +131,15 @@ func text(key, env, flag, help string, at func(*node.Config) *string) setting {
 		key, env, flag, help,
 		func(c *node.Config, s string) error { *at(c) = s; return nil }, func(c *node.Config) any { return *at(c) },
 	}
+}
+
+// boardAddress says what is wrong with where the board is to be, or nil. Empty is the default.
+func boardAddress(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	if n, wrong := strconv.ParseUint(port, 10, 16); s != "" && (err != nil || wrong != nil || n == 0 && port != "0") {
+		return fmt.Errorf("is host:port such as 127.0.0.1:7878, not %q", clean(s))
+	}
+	return nil
 }
 
 // words are a list: a JSON array, or words between spaces.

@@ -50,8 +50,11 @@ func statusRows(s api.Status) [][]string {
 	if s.DiskMax > 0 {
 		disk += " of " + bytesText(s.DiskMax)
 	}
-	if s.DiskFull {
-		disk += ", full: new messages are refused; free space, or raise [store] bytes_max"
+	switch {
+	case s.DiskShort:
+		disk += "; the disk itself is full: new messages are refused; free space on it, and the node goes on by itself"
+	case s.DiskFull:
+		disk += ", full: new messages are refused; raise [store] bytes_max, then aster up --replace --detach"
 	}
 	behind := "nothing missing"
 	if s.Behind > 0 {

@@ -165,7 +165,9 @@ func (a *app) fetchTask(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("look at this folder: %w", err)
 	}
-	if _, _, _, err := repo.Describe(dir); err != nil {
+	if _, _, _, err := repo.Describe(dir); errors.Is(err, repo.ErrNoRepository) {
+		return refused("%s is %s, and a result goes into a clone of the repository that the task is about. Go there first: cd CLONE && %s", tilde(dir), repo.ErrNoRepository, a.typed("task fetch "+taskID(t)))
+	} else if err != nil {
 		return refusedHere(err)
 	}
 	tmp, err := os.MkdirTemp("", "aster-result-")

@@ -122,6 +122,10 @@ func (a *app) already(pid int, joining bool) error {
 	if a.json {
 		return a.emit(map[string]any{"event": "running", "pid": pid})
 	}
+	if pid == 0 { // its node.json is being written
+		a.say("already running")
+		return nil
+	}
 	a.say("already running pid %d", pid)
 	return nil
 }

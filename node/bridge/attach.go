@@ -30,7 +30,14 @@ const (
 	CodeAttachChanged    = "attachment-changed"
 	CodeAttachTooLarge   = "attachment-too-large"
 	CodeAttachTooMany    = "attachment-quota"
+	CodeAttachReserved   = "attachment-reserved"
 )
+
+// Reserved says whether a file of an agent's folder is the node's: its mail, and what it says of it.
+func Reserved(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, ".jsonl") && (strings.HasPrefix(name, "inbox.") || strings.HasPrefix(name, "outbox."))
+}
 
 // Attachment is a file as a line names it.
 type Attachment struct {
@@ -118,6 +125,9 @@ func (o *outbox) attachOne(ctx context.Context, root *os.Root, a Attachment, lef
 	path, no := o.within(a.Path)
 	if no != nil {
 		return ref, no
+	}
+	if filepath.Base(path) == path && Reserved(path) {
+		return ref, refuseFile(CodeAttachReserved, path, "is this agent's mail, kept by the node", "write what matters of it into a file of its own, or into the value")
 	}
 	f, before, no := openAttached(root, path)
 	if no != nil {

@@ -45,6 +45,26 @@ func codes(t *testing.T, dir string) (out []string) {
 	return out
 }
 
+// TestAnAgentsMailDoesNotGoAlong: it would be copied with every line.
+func TestAnAgentsMailDoesNotGoAlong(t *testing.T) {
+	for name, want := range map[string]bool{
+		"inbox.jsonl": true, "Inbox.jsonl": true, "inbox.3.jsonl": true, "outbox.jsonl": true, "outbox.rejected.jsonl": true, "./inbox.jsonl": true,
+		"inbox.txt": false, "mine.jsonl": false, "out/inbox.jsonl": false,
+	} {
+		l := newLedger()
+		b, dir := desk(t, l)
+		write(t, filepath.Join(dir, "out", "x"), "")
+		if !strings.HasPrefix(name, "outbox.") { // those are there, or come with the refusal
+			write(t, filepath.Join(dir, name), "words")
+		}
+		add(t, filepath.Join(dir, outboxFile), sends(string(protocol.EncodeBody(name))))
+		scanAll(t, b.outboxOf(agent))
+		if got := slices.Equal(codes(t, dir), []string{CodeAttachReserved}); got != want {
+			t.Errorf("%s: refused %t (%q), want %t", name, got, codes(t, dir), want)
+		}
+	}
+}
+
 func TestFilesOfALineGoAlong(t *testing.T) {
 	l := newLedger()
 	b, dir := desk(t, l)

@@ -49,7 +49,8 @@ type Status struct {
 	Disk          int64            `json:"disk"`
 	DiskMax       int64            `json:"diskMax"`
 	DiskFull      bool             `json:"diskFull"`
-	Journal       string           `json:"journal"` // digest: hex SHA-256 over (log, last contiguous seq, its hash), sorted
+	DiskShort     bool             `json:"diskShort,omitempty"` // it is the disk itself that is full, not this node's share of it
+	Journal       string           `json:"journal"`             // digest: hex SHA-256 over (log, last contiguous seq, its hash), sorted
 	BoardDigest   string           `json:"boardDigest"`
 	Goroutines    int              `json:"goroutines"`
 	ResidentBytes int64            `json:"residentBytes"`

@@ -2,6 +2,7 @@ package repo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -41,11 +42,14 @@ func Describe(dir string) (root, head, name string, err error) {
 	return strings.Join(roots, ","), head, name, nil
 }
 
+// ErrNoRepository says of a folder that it is in none.
+var ErrNoRepository = errors.New("not a git repository")
+
 // Head returns the commit that HEAD names in dir. Its errors say what is wrong with dir and how to mend it.
 func Head(ctx context.Context, dir string) (string, error) {
 	if _, err := git(ctx, dir, "rev-parse", "--git-dir"); err != nil {
 		if exitOf(err) == 128 && strings.Contains(err.Error(), "not a git repository") {
-			return "", fmt.Errorf("%s is not a git repository: run git init and commit there, or name another folder", dir)
+			return "", fmt.Errorf("%s is %w: run git init and commit there, or name another folder", dir, ErrNoRepository)
 		}
 		return "", fmt.Errorf("read repository %s: %w", dir, err)
 	}
