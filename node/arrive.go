@@ -10,22 +10,27 @@ import (
 	"github.com/aster-mesh/aster/roles/member"
 )
 
-// onRecords has a range wait for its share of this node: of a peer's own in the link's reader, of what it passes on beside that.
+// onRecords has a range wait for its share of this node: of a peer's own in the link's reader, of what it passes on, and of what is on
+// credit, beside that.
 func (n *Node) onRecords(from protocol.PeerID, f meshwire.Records) error {
 	src := source{from, f.Log.Peer}
 	if from != f.Log.Peer && n.standingOf(f.Log.Peer) == mesh.Unknown {
 		src.author = "" // anybody can make such names
 	}
-	if from != f.Log.Peer && n.aside.put(n, src, f) {
+	r := ranged{f, src.author != "" && n.credit.spend(&f)}
+	if (from != f.Log.Peer || r.credit) && n.aside.put(n, src, r) {
 		return nil
 	}
+	if from == f.Log.Peer {
+		n.aside.drained(n.ctx, src)
+	}
 	n.debts.pauseRange(n.ctx, src, f.Records)
-	return n.takeRange(from, f)
+	return n.takeRange(from, r)
 }
 
 // takeRange checks a range whole: chain and signatures here, its place in the loop. Blobs that the records need are
 // fetched first, since a node has a record only with its blobs (DESIGN 10).
-func (n *Node) takeRange(from protocol.PeerID, f meshwire.Records) error {
+func (n *Node) takeRange(from protocol.PeerID, f ranged) error {
 	recs := f.ToRecords()
 	if _, err := protocol.VerifyCommits(recs, f.Prev); err != nil {
 		return err
@@ -50,7 +55,7 @@ func (n *Node) takeRange(from protocol.PeerID, f meshwire.Records) error {
 	if author := f.Log.Peer; !n.affords(author, weigh(recs, envs)) {
 		return n.loop.post(n.ctx, func() { n.loop.overQuota(author) })
 	}
-	take := func() error { return n.takeRecords(from, recs, envs) }
+	take := func() error { return n.takeRecords(from, recs, envs, f.credit) }
 	return n.blobs.before(from, blobs, take)
 }
 

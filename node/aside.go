@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -12,26 +13,32 @@ import (
 // that the first of it is kept. What is above is dropped; it is asked for again.
 const asideMost = 2 * protocol.PushBacklogBytes
 
-// aside is where ranges wait that a peer passes on of a member that has had its share: what else that peer says does not wait
-// for them. The zero value is ready. Safe for concurrent use.
-type aside struct {
-	mu    sync.Mutex
-	of    map[source][]meshwire.Records // with an entry somebody takes them
-	bytes map[protocol.PeerID]int       // of each peer
+// ranged is a range that came. On credit it needs no share of its author's.
+type ranged struct {
+	meshwire.Records
+	credit bool
 }
 
-// put has a range wait, if its source has had its share or others of it wait already.
-func (a *aside) put(n *Node, src source, f meshwire.Records) bool {
+// aside is where ranges wait that a peer passes on of a member that has had its share, or that are on credit: what else that peer says
+// does not wait for them. The zero value is ready. Safe for concurrent use.
+type aside struct {
+	mu    sync.Mutex
+	of    map[source][]ranged     // with an entry somebody takes them
+	bytes map[protocol.PeerID]int // of each peer
+}
+
+// put has a range wait, if its source has had its share, it is on credit, or others of it wait already.
+func (a *aside) put(n *Node, src source, f ranged) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	queue, busy := a.of[src]
-	if !busy && n.debts.due(src, time.Now()) <= 0 {
+	if !busy && !f.credit && n.debts.due(src, time.Now()) <= 0 {
 		return false
 	}
 	if a.of == nil {
-		a.of, a.bytes = map[source][]meshwire.Records{}, map[protocol.PeerID]int{}
+		a.of, a.bytes = map[source][]ranged{}, map[protocol.PeerID]int{}
 	}
-	if size := bytesOf(&f); a.bytes[src.from]+size <= asideMost {
+	if size := bytesOf(&f.Records); a.bytes[src.from]+size <= asideMost {
 		a.bytes[src.from] += size
 		a.of[src] = append(queue, f)
 		if !busy {
@@ -54,15 +61,29 @@ func (a *aside) run(n *Node, src source) {
 		f := queue[0]
 		a.of[src] = queue[1:]
 		a.mu.Unlock()
-		n.debts.pauseRange(n.ctx, src, f.Records)
+		if !f.credit {
+			n.debts.pauseRange(n.ctx, src, f.Records.Records)
+		}
 		if err := n.takeRange(src.from, f); err != nil {
 			n.mesh.CloseLink(src.from, err)
 		}
 		a.mu.Lock()
-		if a.bytes[src.from] -= bytesOf(&f); a.bytes[src.from] == 0 {
+		if a.bytes[src.from] -= bytesOf(&f.Records); a.bytes[src.from] == 0 {
 			delete(a.bytes, src.from)
 		}
 		a.mu.Unlock()
+	}
+}
+
+// drained returns when no range of a source waits any more.
+func (a *aside) drained(ctx context.Context, src source) {
+	for {
+		a.mu.Lock()
+		_, busy := a.of[src]
+		a.mu.Unlock()
+		if !busy || pause(ctx, debtLook) != nil {
+			return
+		}
 	}
 }
 

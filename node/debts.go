@@ -178,19 +178,34 @@ func unitsOf(recs []meshwire.Rec) (units float64) {
 	return units
 }
 
+// sizeOf is what verified records count that others hold already.
+func sizeOf(recs []protocol.Record) (units float64) {
+	for i := range recs {
+		units += float64(1 + len(recs[i].Body)/debtBytes)
+	}
+	return units
+}
+
 // takeRecords gives the loop a verified range: at once, or, if it is long and others use this node, in pieces of which each is durable
-// before the next.
-func (n *Node) takeRecords(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope) error {
+// before the next. What is on credit keeps to the pace of that meanwhile.
+func (n *Node) takeRecords(from protocol.PeerID, recs []protocol.Record, envs []*protocol.Envelope, credit bool) error {
 	arrived := func() { n.loop.arrived(from, recs, envs) }
+	shared := n.debts.shared(source{from, recs[0].Log.Peer}, time.Now())
 	if len(recs) < longRecords {
+		if credit && shared {
+			n.credit.wait(n.ctx, sizeOf(recs))
+		}
 		return n.lanes.lane(from).post(n.ctx, n.loop, arrived)
 	}
-	if !n.debts.shared(source{from, recs[0].Log.Peer}, time.Now()) {
+	if !shared {
 		return n.lanes.long(from).post(n.ctx, n.loop, arrived)
 	}
 	for begin := 0; begin < len(recs); {
 		end := pieceEnd(recs, begin)
 		piece, words := recs[begin:end], envs[begin:end]
+		if credit {
+			n.credit.wait(n.ctx, sizeOf(piece))
+		}
 		if err := n.loop.call(n.ctx, func() { n.loop.arrived(from, piece, words) }); err != nil {
 			return err
 		}

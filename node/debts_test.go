@@ -135,25 +135,25 @@ func TestWhatIsPassedOnWaitsBesideItsReader(t *testing.T) {
 	cancel() // nothing is taken
 	n := &Node{ctx: ctx}
 	passed := source{"relay", "flooder"}
-	f := meshwire.Records{Records: make([]meshwire.Rec, 100)}
-	for i := range f.Records {
-		f.Records[i].Body = make([]byte, 1<<10)
+	f := ranged{Records: meshwire.Records{Records: make([]meshwire.Rec, 100)}}
+	for i := range f.Records.Records {
+		f.Records.Records[i].Body = make([]byte, 1<<10)
 	}
 	if n.aside.put(n, passed, f) {
 		t.Error("it waits before it has had anything")
 	}
 	n.debts.charge(source{author: "a client"}, 1, time.Now())
 	n.debts.charge(passed, 1e6, time.Now())
-	n.aside.of, n.aside.bytes = map[source][]meshwire.Records{passed: nil}, map[protocol.PeerID]int{} // somebody takes them
+	n.aside.of, n.aside.bytes = map[source][]ranged{passed: nil}, map[protocol.PeerID]int{} // somebody takes them
 	for range 100 {
 		if !n.aside.put(n, passed, f) {
 			t.Fatal("it does not wait")
 		}
 	}
-	if got := n.aside.bytes["relay"]; got > asideMost || got < asideMost-bytesOf(&f) {
+	if got := n.aside.bytes["relay"]; got > asideMost || got < asideMost-bytesOf(&f.Records) {
 		t.Errorf("%d bytes wait, at most %d", got, asideMost)
 	}
-	if got := len(n.aside.of[passed]); got != asideMost/bytesOf(&f) {
+	if got := len(n.aside.of[passed]); got != asideMost/bytesOf(&f.Records) {
 		t.Errorf("%d ranges wait", got)
 	}
 	if n.aside.put(n, source{"relay", "another"}, f) {

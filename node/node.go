@@ -70,6 +70,7 @@ type Node struct {
 	warnings    warnings
 	lanes       lanes
 	debts       debts
+	credit      credit
 	aside       aside
 	revokedBy   atomic.Pointer[string] // a member that refuses this node as revoked; nil: none is known
 	health      health

