@@ -1,6 +1,8 @@
 package node
 
 import (
+	"runtime"
+
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/node/replica"
 	"github.com/aster-mesh/aster/node/turn"
@@ -38,6 +40,9 @@ func (n *Node) takeRange(from protocol.PeerID, f ranged) error {
 	envs := make([]*protocol.Envelope, len(recs))
 	var blobs []protocol.BlobRef
 	for i := range recs {
+		if i%longRecords == 0 {
+			runtime.Gosched() // the loop comes first
+		}
 		if recs[i].Kind != protocol.KindMessage {
 			continue
 		}

@@ -29,7 +29,8 @@ const (
 // credit is what is known to be missing here. The zero value is ready. Safe for concurrent use.
 type credit struct {
 	mu   sync.Mutex
-	left map[protocol.PeerID]float64 // that a peer may still vouch for; an entry: it had a link since the start
+	left map[protocol.PeerID]float64   // that a peer may still vouch for; an entry: it had a link since the start
+	down map[protocol.PeerID]time.Time // since when it has none
 	of   map[protocol.PeerID]map[protocol.LogID]*missed
 	pace debt // of what comes
 }
@@ -40,24 +41,30 @@ type missed struct {
 	left int    // records
 }
 
-// linked begins a link of an inside peer that had none for so long.
-func (c *credit) linked(p protocol.PeerID, away time.Duration) {
+// linked begins a link of an inside peer.
+func (c *credit) linked(p protocol.PeerID, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left == nil {
-		c.left, c.of = map[protocol.PeerID]float64{}, map[protocol.PeerID]map[protocol.LogID]*missed{}
+		c.left, c.down = map[protocol.PeerID]float64{}, map[protocol.PeerID]time.Time{}
+		c.of = map[protocol.PeerID]map[protocol.LogID]*missed{}
 	}
-	left, before := c.left[p]
-	if c.left[p] = creditMost; before {
-		c.left[p] = min(left+max(away.Seconds(), 0)*debtPerSecond, creditMost)
+	if left, before := c.left[p]; !before {
+		c.left[p] = creditMost
+	} else if since, ok := c.down[p]; ok {
+		c.left[p] = min(left+max(now.Sub(since).Seconds(), 0)*debtPerSecond, creditMost)
 	}
+	delete(c.down, p)
 	c.of[p] = map[protocol.LogID]*missed{}
 }
 
-// ended drops what a peer vouched for and did not come.
-func (c *credit) ended(p protocol.PeerID) {
+// ended ends the link, and drops what the peer vouched for and did not come.
+func (c *credit) ended(p protocol.PeerID, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.of[p] != nil {
+		c.down[p] = now
+	}
 	delete(c.of, p)
 }
 
@@ -97,12 +104,12 @@ func (c *credit) wait(ctx context.Context, units float64) {
 		now := time.Now()
 		c.pace.owed = max(c.pace.owed-max(now.Sub(c.pace.at), 0).Seconds()*creditPerSecond, 0)
 		c.pace.at = now
-		over := c.pace.owed - creditBurst
-		if over <= 0 {
+		due := time.Duration((c.pace.owed - creditBurst) / creditPerSecond * float64(time.Second))
+		if due <= 0 {
 			c.pace.owed += units
 		}
 		c.mu.Unlock()
-		if over <= 0 || pause(ctx, time.Duration(over/creditPerSecond*float64(time.Second))) != nil {
+		if due <= 0 || pause(ctx, due) != nil {
 			return
 		}
 	}

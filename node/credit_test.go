@@ -39,7 +39,7 @@ func TestWhatOthersHoldIsOnCredit(t *testing.T) {
 	if c.spend(rangeOf(authorsLog, 1)) {
 		t.Error("who has no link vouches")
 	}
-	c.linked("holder", 0)
+	c.linked("holder", time.Now())
 	c.vouch("holder", authorsLog, 1_000, 5_000)
 	if c.spend(rangeOf(authorsLog, 4_950)) {
 		t.Error("more comes on credit than it vouched for")
@@ -52,9 +52,9 @@ func TestWhatOthersHoldIsOnCredit(t *testing.T) {
 	if got := onCredit(&c, authorsLog); got < 4_000 || got > creditAgain*4_000 {
 		t.Errorf("%d records came on credit, 4,000 were missing", got)
 	}
-	c.linked("holder", 0)
+	c.linked("holder", time.Now())
 	c.vouch("holder", authorsLog, 0, 5_000)
-	c.ended("holder")
+	c.ended("holder", time.Now())
 	if c.spend(rangeOf(authorsLog, 1)) {
 		t.Error("it vouches after its link")
 	}
@@ -63,7 +63,7 @@ func TestWhatOthersHoldIsOnCredit(t *testing.T) {
 // TestNobodyVouchesForItself: what a peer has of its own, and nobody else, has its share.
 func TestNobodyVouchesForItself(t *testing.T) {
 	var c credit
-	c.linked("author", 0)
+	c.linked("author", time.Now())
 	c.vouch("author", authorsLog, 0, 5_000)
 	if c.spend(rangeOf(authorsLog, 1)) {
 		t.Error("an author's own word brings it credit")
@@ -74,12 +74,15 @@ func TestNobodyVouchesForItself(t *testing.T) {
 // have sent meanwhile.
 func TestALinkMadeAnewBringsNoMoreThanAShare(t *testing.T) {
 	var c credit
-	c.linked("holder", 0)
+	now := time.Unix(1_800_000_000, 0)
+	c.linked("holder", now)
 	had, to := uint64(0), uint64(creditMost)
 	c.vouch("holder", authorsLog, had, to) // all it may at first
 	for i := range 100 {
-		c.ended("holder")
-		c.linked("holder", 100*time.Millisecond)
+		c.ended("holder", now)
+		now = now.Add(100 * time.Millisecond)
+		c.linked("holder", now)
+		c.linked("holder", now.Add(time.Hour)) // in the place of the one before
 		had = to
 		to += 1_000_000
 		c.vouch("holder", authorsLog, had, to)

@@ -221,6 +221,10 @@ func ownsID(k *keys.Key, a *hub.Known) *protocol.Refusal {
 // judge asks about a HELLO and waits: nothing behind it is looked at before (fault KB4).
 func (s *socket) judge(f *asterism.Frame) {
 	s.greets.Store(true)
+	if !s.n.offenders.wait(s.n.ctx, s.offender(f.AgentID)) {
+		s.conn.Close(closeOffends, "this agent was cut off, and waits already to be heard")
+		return
+	}
 	as := s.n.hidden()
 	past, met := s.pastFor(f)
 	h := &hearing{over: make(chan struct{})}

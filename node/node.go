@@ -71,6 +71,7 @@ type Node struct {
 	lanes       lanes
 	debts       debts
 	credit      credit
+	offenders   offenders
 	aside       aside
 	revokedBy   atomic.Pointer[string] // a member that refuses this node as revoked; nil: none is known
 	health      health

@@ -80,7 +80,7 @@ func (l *loop) linkUp(info mesh.LinkInfo) {
 	}
 	l.sendStarts(info.Peer)
 	if st == mesh.Inside {
-		l.n.credit.linked(info.Peer, l.now.Sub(l.lastSeen[info.Peer]))
+		l.n.credit.linked(info.Peer, l.now)
 	}
 	l.rep.LinkUp(l.now, info.Peer, st == mesh.Inside)
 	l.sendPresence(info.Peer)
@@ -100,7 +100,7 @@ func (l *loop) linkDown(peer protocol.PeerID, why error) {
 	l.lastSeen[peer] = l.now
 	l.log.Info("link down", "peer", peer, "err", why)
 	l.rep.LinkDown(peer)
-	l.n.credit.ended(peer)
+	l.n.credit.ended(peer, l.now)
 	l.core.Step(l.now, hub.PeerGone{Peer: peer})
 	l.peersChanged()
 }

@@ -45,7 +45,7 @@ func TestAMemberFarBehindCatchesUpBesideTheTalk(t *testing.T) {
 }
 
 func farBehind(t *testing.T, nodes int) {
-	records, within, words := 6_400, time.Minute, 50
+	records, within, words := 6_400, 2*time.Minute, 50
 	if os.Getenv("ASTER_LONG") != "" {
 		records, within, words = 100_000, 5*time.Minute, 500
 	}

@@ -66,6 +66,9 @@ func (c *Core) yield(now time.Time, p protocol.PeerID) {
 			return
 		}
 		c.drop(now, identity{first.Agent, p})
+		if n-1 <= protocol.GuestNamesMax {
+			return // who names agents without end comes here with each of them
+		}
 	}
 }
 
@@ -85,13 +88,17 @@ func (c *Core) drop(now time.Time, id identity) {
 		a.guest = false // what it said as a member inside holds
 	default:
 		c.unbind(a)
+		clash := id.id != protocol.FoldAgentID(a.bind.Agent)
 		for other := range c.bound {
 			if other.id == id.id {
+				clash = true
 				c.callAll(now)
 				break
 			}
 		}
-		c.alias()
+		if clash { // else no other name was taken for its sake
+			c.alias()
+		}
 		c.changed()
 	}
 }

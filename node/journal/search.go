@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,6 +164,7 @@ func (j *Journal) indexSome() (more bool, err error) {
 	upTo := batch[len(batch)-1].Pos
 	err = inTransaction(x.c, func() error {
 		for i := range batch {
+			runtime.Gosched() // whoever serves somebody comes first: else it waits until the scheduler takes the processor away
 			r := &batch[i].Record
 			if r.Kind != protocol.KindMessage {
 				continue

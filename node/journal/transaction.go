@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/ncruces/go-sqlite3"
@@ -74,6 +75,7 @@ func (t *transaction) put(c *accepted) error {
 		}
 	}
 	for i := range c.b.Entries {
+		runtime.Gosched() // as in indexSome
 		e := &c.b.Entries[i]
 		if err := t.putRecord(c.first+uint64(i), c.logs[e.Record.Log].row, e); err != nil {
 			return err
@@ -241,6 +243,7 @@ const putIdentity = `INSERT INTO identities VALUES(?,?,?,?,?) ON CONFLICT DO UPD
 // of one identity the first stays.
 func (t *transaction) file(all []filing) error {
 	for i := range all {
+		runtime.Gosched()
 		f := &all[i]
 		err := t.c.exec("INSERT INTO msgs(pos, sender, target, intent, re, thread, short, at, state) VALUES(?,?,?,?,?,?,?,?,?)",
 			f.pos, orNull(f.sender), orNull(f.target), f.intent, orNull(f.re), orNull(f.thread), f.short, f.at, f.state)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aster-mesh/aster/node/mesh"
@@ -73,9 +74,20 @@ type attacker struct {
 	target
 	key    ed25519.PrivateKey
 	forged bool // its signatures are
-	links  int  // that it had
-	sent   int  // bytes
+
+	links atomic.Int64 // that it had
+	sent  atomic.Int64 // bytes
+	got   atomic.Int64 // bytes
 }
+
+// tally is what an attacker says when it ends.
+type tally struct {
+	Links int64 `json:"links"`
+	Sent  int64 `json:"sent"` // bytes
+	Got   int64 `json:"got"`  // bytes, of records and answers
+}
+
+func (t *tally) add(o tally) { t.Links, t.Sent, t.Got = t.Links+o.Links, t.Sent+o.Sent, t.Got+o.Got }
 
 // ServeAttack is the attacker's process: it reads whom to attack from in, says that it begins, and goes on until in ends, for
 // which it waits also if ctx ends or the attack fails before.
@@ -115,7 +127,7 @@ func ServeAttack(ctx context.Context, in io.Reader, out io.Writer) error {
 	if ctx.Err() != nil {
 		err = nil
 	}
-	return errors.Join(err, json.NewEncoder(out).Encode(map[string]int{"links": a.links, "bytes": a.sent}))
+	return errors.Join(err, json.NewEncoder(out).Encode(tally{a.links.Load(), a.sent.Load(), a.got.Load()}))
 }
 
 // linked is the attacker as a node that has a link, until that, or f, ends. read is called with each frame.
@@ -124,8 +136,12 @@ func (a *attacker) linked(ctx context.Context, read func(), f func(context.Conte
 	defer cancel()
 	up := make(chan struct{}, 1)
 	m, err := mesh.New(mesh.Config{Key: a.key, MeshID: a.Mesh, Standing: func(protocol.PeerID) mesh.Standing { return mesh.Inside },
-		OnLink:     func(mesh.LinkInfo) { up <- struct{}{} },
-		OnFrame:    func(protocol.PeerID, []byte) error { read(); return nil },
+		OnLink: func(mesh.LinkInfo) { up <- struct{}{} },
+		OnFrame: func(_ protocol.PeerID, raw []byte) error {
+			a.got.Add(int64(len(raw)))
+			read()
+			return nil
+		},
 		OnLinkDown: func(protocol.PeerID, error) { cancel() },
 	})
 	if err != nil {
@@ -139,7 +155,7 @@ func (a *attacker) linked(ctx context.Context, read func(), f func(context.Conte
 	m.SetPeers([]mesh.Peer{{ID: a.Peer, Addrs: a.Addrs}})
 	select {
 	case <-up:
-		a.links++
+		a.links.Add(1)
 		return f(ctx, m)
 	case <-ctx.Done():
 	case <-time.After(5 * time.Second): // the gate has had enough of it
@@ -156,7 +172,7 @@ func (a *attacker) put(ctx context.Context, m *mesh.Mesh, raw []byte) bool {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	a.sent += len(raw)
+	a.sent.Add(int64(len(raw)))
 	return m.Send(a.Peer, raw)
 }
 
@@ -303,7 +319,8 @@ func (a *attacker) streams(ctx context.Context) error {
 				for i := w; ctx.Err() == nil; i++ {
 					once, cancel := context.WithTimeout(ctx, time.Second)
 					if s, err := m.OpenStream(once, a.Peer, []mesh.Purpose{mesh.Blob, mesh.Gossip, mesh.Tail}[i%3]); err == nil {
-						_, _ = s.Write(make([]byte, 1<<10))
+						sent, _ := s.Write(make([]byte, 1<<10))
+						a.sent.Add(int64(sent))
 						_ = s.Reset()
 					} else if errors.Is(err, mesh.ErrNotLinked) {
 						cancel()

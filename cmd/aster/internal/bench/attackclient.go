@@ -32,11 +32,14 @@ func (a *attacker) client(ctx context.Context, bytes int, valid bool) error {
 			_ = pause(ctx, 10*time.Millisecond)
 			continue
 		}
-		a.links++
+		a.links.Add(1)
 		conn.Authenticated()
 		once, cancel := context.WithCancel(ctx)
 		var serve sync.WaitGroup
-		serve.Go(func() { defer cancel(); _ = conn.Serve(once, func([]byte, bool) {}) })
+		serve.Go(func() {
+			defer cancel()
+			_ = conn.Serve(once, func(said []byte, _ bool) { a.got.Add(int64(len(said))) })
+		})
 		conn.Send([]byte(`{"type":"HELLO","agentId":"flooder"}`))
 		for once.Err() == nil {
 			frame := `{"type":"CUSTOM","name":"` + name + `","msgId":"` + uuid.NewString() + `","targetAgentId":"` + to + `","value":{"text":"` + string(words) + `"}}`
@@ -49,7 +52,7 @@ func (a *attacker) client(ctx context.Context, bytes int, valid bool) error {
 			if !conn.Send([]byte(frame)) {
 				break
 			}
-			a.sent += len(frame)
+			a.sent.Add(int64(len(frame)))
 		}
 		cancel()
 		serve.Wait()
@@ -71,8 +74,12 @@ func (a *attacker) deaf(ctx context.Context) error {
 					_ = pause(ctx, 10*time.Millisecond)
 					continue
 				}
+				a.links.Add(1)
 				conn.Authenticated()
-				_ = conn.Serve(ctx, func([]byte, bool) { <-ctx.Done() })
+				_ = conn.Serve(ctx, func(said []byte, _ bool) {
+					a.got.Add(int64(len(said)))
+					<-ctx.Done()
+				})
 			}
 		})
 	}
@@ -88,7 +95,7 @@ func (a *attacker) joins(ctx context.Context) error {
 			_ = pause(ctx, 10*time.Millisecond)
 			continue
 		}
-		a.links++
+		a.links.Add(1)
 		conn.Authenticated()
 		once, cancel := context.WithTimeout(ctx, time.Second)
 		conn.Send(fmt.Appendf(nil, `{"type":"HELLO","agentId":"crowd-%s"}`, uuid.NewString()))

@@ -22,7 +22,8 @@ type hostileBench struct {
 }
 
 const (
-	hostileRounds = 2
+	// hostileRounds are how often the control and the attack are measured, in turns, each first as often as the other.
+	hostileRounds = 6
 	warmUp        = 300 * time.Millisecond
 	restFor       = time.Second          // without a new record, before a turn
 	hostilePace   = 5 * time.Millisecond // of messages, the pairs in turn
@@ -130,37 +131,6 @@ func (h *hostileBench) low() *Bench {
 	return &b
 }
 
-// attacked measures one attack: calm, the control and the attack take turns.
-func (h *hostileBench) attacked(ctx context.Context, kind string) ([]Row, error) {
-	h.say("hostile: %s", kind)
-	who, _, _ := strings.Cut(kind, ":")
-	evil, bare := h.evil[who], h.bare[who]
-	var calm, control, attack [2]samples
-	for range hostileRounds {
-		for _, turn := range []struct {
-			at *target
-			d  time.Duration
-			to *[2]samples
-		}{{nil, h.For / 5, &calm}, {&bare, h.For / 2, &control}, {&evil, h.For / 2, &attack}} {
-			err := h.settle(ctx)
-			if err == nil {
-				err = h.turn(ctx, kind, turn.at, turn.d, turn.to)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", kind, err)
-			}
-		}
-	}
-	var rows []Row
-	for i, where := range []string{"others at that node", "others from there to another"} {
-		base := control[i].p99()
-		rows = append(rows, Row{Bench: "hostile", Case: kind + ", p99 of " + where, Value: attack[i].p99(), Unit: "ms",
-			Raw: []Raw{{"control p99", base, "ms"}, {"calm p99", calm[i].p99(), "ms"}, {"p50", attack[i].p50(), "ms"}, {"control p50", control[i].p50(), "ms"}},
-			Bar: hostileTimes * base, Rule: "2 x control"}.judge())
-	}
-	return rows, nil
-}
-
 // settle waits until the nodes are through with what came before.
 func (h *hostileBench) settle(ctx context.Context) error {
 	had, calm := uint64(0), time.Now()
@@ -181,7 +151,8 @@ func (h *hostileBench) settle(ctx context.Context) error {
 }
 
 // turn measures the pairs for a while, beside an attacker if there is a target.
-func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time.Duration, to *[2]samples) (err error) {
+func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time.Duration, to *spell) (err error) {
+	began := time.Now()
 	if at != nil {
 		t := *at
 		t.Kind = kind
@@ -193,7 +164,11 @@ func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, p.end()) }()
+		defer func() {
+			said, gone := p.endSaying()
+			to.lasted = time.Since(began)
+			err = errors.Join(err, gone, json.Unmarshal(said, &to.tally))
+		}()
 	}
 	if err := pause(ctx, warmUp); err != nil {
 		return err
@@ -206,7 +181,7 @@ func (h *hostileBench) turn(ctx context.Context, kind string, at *target, d time
 		if err != nil {
 			return err
 		}
-		to[i%2] = append(to[i%2], took)
+		to.took[i%2] = append(to.took[i%2], took)
 		if time.Since(begin) > time.Duration(i+1)*hostilePace {
 			begin = begin.Add(time.Since(begin) - time.Duration(i+1)*hostilePace) // what was late is not made up for
 		}

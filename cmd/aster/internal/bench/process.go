@@ -24,7 +24,11 @@ type process struct {
 	said  *strings.Builder
 	stdin io.WriteCloser
 	out   *bufio.Reader
+	rest  chan []byte // what it said after its first line, at most restMax; comes when it ends
 }
+
+// restMax is far above what anything that is measured says.
+const restMax = 64 << 10
 
 // startWait is far above any start.
 const startWait = 60 * time.Second
@@ -71,8 +75,24 @@ func (b *Bench) spawn(ctx context.Context, stdin string, args ...string) (*proce
 		_ = p.cmd.Wait() // its words say more than its exit code
 		return nil, nil, fmt.Errorf("%s did not start: %s", strings.Join(args, " "), strings.TrimSpace(p.said.String()))
 	}
-	go func() { _, _ = io.Copy(io.Discard, p.out) }()
+	p.rest = make(chan []byte, 1)
+	go func() {
+		said, _ := io.ReadAll(io.LimitReader(p.out, restMax))
+		p.rest <- said
+		_, _ = io.Copy(io.Discard, p.out)
+	}()
 	return p, line, nil
+}
+
+// endSaying is end for a process whose last words count.
+func (p *process) endSaying() ([]byte, error) {
+	_ = p.stdin.Close()
+	var said []byte
+	select {
+	case said = <-p.rest:
+	case <-time.After(stopWait):
+	}
+	return said, p.end()
 }
 
 // end interrupts the process, and kills it when it does not go.
