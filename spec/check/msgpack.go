@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf8"
 )
 
 // subprotocol is the one whose binary messages are msgpack. This is a codec of our own, as a client of the contract would
@@ -138,6 +139,9 @@ func unpackValue(b []byte, depth int) (any, []byte, error) {
 func unpackText(b []byte, n int) (any, []byte, error) {
 	if n > len(b) {
 		return nil, nil, errPacked
+	}
+	if !utf8.Valid(b[:n]) {
+		return nil, nil, fmt.Errorf("%w: text that is not UTF-8", errPacked)
 	}
 	return string(b[:n]), b[n:], nil
 }
