@@ -157,7 +157,9 @@ func TestOldRecordsLeaveAndANewcomerBeginsAfterThem(t *testing.T) {
 	until(t, "the second start links", func() bool { return len(na.mesh.Links()) == 2 })
 	alike(t, na, nb, nc)
 
-	// The next base is higher, and the newcomer takes part.
+	// The next base is higher, and the newcomer takes part. What they hold now they note a day after they noted it last.
+	w.pass(oneDay)
+	held(t, na, nb, nc)
 	w.pass(cut.BaseAge + time.Hour)
 	first := nc.begins.Load()
 	agreeing(t, "all begin at the next base", func() bool {
