@@ -132,6 +132,10 @@ func (a *app) reach(ctx context.Context, c *client.Client, got api.SendResult, t
 	if errors.Is(err, client.ErrTimedOut) {
 		return got.Tier, &exit{exitTimedOut, id + " is not " + string(tier) + " after " + span(within) + ". Where it is: aster show " + id}
 	}
+	var no *client.RefusedError
+	if errors.As(err, &no) {
+		return protocol.Refused, refused("%s was logged and then refused: %s. All of it: aster show %s", id, clean(no.Reason), id)
+	}
 	if err != nil {
 		return got.Tier, err
 	}
