@@ -197,7 +197,7 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 		if c.inside() && outsideRole(env.FromRole) {
 			return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. Nothing was sent", "ask main who is here", string(env.To))
 		}
-		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. %s. Nothing was sent", "", string(env.To), c.choices())
+		return protocol.Refuse(protocol.CodeUnknownAgent, "no agent %q. %s. Nothing was sent", c.unborn(env.To), string(env.To), c.choices())
 	}
 	env.To = target.bind.Agent
 	if c.members[target.bind.Home].Gone {
@@ -283,6 +283,19 @@ func joinIDs(ids []protocol.AgentID) string {
 		parts[i] = string(id)
 	}
 	return strings.Join(parts, " -> ")
+}
+
+// unborn says how a node's own agent comes to be, to who names one that is not there yet: it is one once somebody uses it.
+func (c *Core) unborn(id protocol.AgentID) string {
+	for _, m := range c.members {
+		if m.Name == string(id) && !m.Gone {
+			return "node " + m.Name + " is here and its own agent has not begun: aster wait, typed there, does"
+		}
+	}
+	if id == "main-agent" || len(c.agents) == 0 {
+		return "a node's own agent begins when it is used: aster wait, typed on that node, does"
+	}
+	return ""
 }
 
 // choices names the agents that exist, for whoever named one that does not.
