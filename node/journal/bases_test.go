@@ -43,6 +43,16 @@ func sweepAll(t testing.TB, j *Journal) {
 	}
 }
 
+func indexAll(t testing.TB, j *Journal) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = j.indexSome(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func baseAt(t testing.TB, j *Journal, log protocol.LogID, seq uint64) Base {
 	t.Helper()
 	st, ok, err := j.At(log, seq)
@@ -70,6 +80,7 @@ func TestRecordsLeaveAndTheirLogGoesOn(t *testing.T) {
 			commit(t, j, Batch{Entries: []Entry{b.add("odd", fmt.Appendf(nil, "b%d", n), true)}})
 		}
 	}
+	indexAll(t, j) // a search waits for no more than it has time for
 	if found, err := j.Search("message number", 0, 500); err != nil || len(found) != 200 {
 		t.Fatalf("search before: %d, %v", len(found), err)
 	}

@@ -127,14 +127,15 @@ func (j *Journal) endSweep(cut) error {
 	case j.grew <- struct{}{}:
 	default:
 	}
+	// A store that is full for messages would measure itself again only once more was written, and count the log of all that left.
+	// It may take long, and a query holds it up: commits go on meanwhile.
+	if err := j.shrinkWAL(); err != nil && !errors.Is(err, ErrClosed) {
+		return err
+	}
 	j.wmu.Lock()
 	defer j.wmu.Unlock()
 	if j.closed.Load() {
 		return nil
-	}
-	// A store that is full for messages would measure itself again only once more was written, and count the log of all that left.
-	if err := j.shrinkWAL(); err != nil {
-		return err
 	}
 	if err := j.measure(); err != nil {
 		return err
