@@ -31,8 +31,6 @@ func TestWordsAndExitCodes(t *testing.T) {
 		Envelope: protocol.Envelope{ID: "id-1", From: "codex-shop", To: "claude-shop", Source: protocol.SourceAgent, Intent: protocol.Delegate, Value: []byte(`{"task":"Add a test"}`)},
 		Tiers:    []api.TierAt{{Tier: protocol.Logged, At: delegateAt}, {Tier: protocol.Persisted, At: delegateAt + 2}},
 	}
-	refusedMessage := message
-	refusedMessage.Tiers = []api.TierAt{{Tier: protocol.Logged, At: delegateAt}, {Tier: protocol.Refused, At: delegateAt + 2, Reason: "inbox-full"}}
 	unknown := protocol.Refuse(protocol.CodeUnknownAgent, `no agent "cart". Here: claude-cart, codex-cart`, "Nothing was sent")
 	for _, c := range []struct {
 		name   string
@@ -79,11 +77,6 @@ func TestWordsAndExitCodes(t *testing.T) {
 			name: "send waits in vain", args: "send --to b --wait processed --timeout 5s hi",
 			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged}, "GET /messages/{id}": protocol.Refuse("timed-out", "it did not happen in time", "")},
 			code:   5, out: "m-7kq2m logged\n", err: "m-7kq2m is not processed after 5 s. Where it is: aster show m-7kq2m\n",
-		},
-		{
-			name: "send waits for what is refused", args: "send --to b --wait persisted hi",
-			routes: map[string]any{"POST /send": api.SendResult{MsgID: "id-1", Short: "7kq2m", Tier: protocol.Logged}, "GET /messages/{id}": refusedMessage},
-			code:   4, out: "m-7kq2m refused\n", err: "m-7kq2m was logged and then refused: inbox-full. All of it: aster show m-7kq2m\n",
 		},
 		{
 			name: "a lone node says at once that replicated cannot come", args: "send --to b --wait replicated hi",
