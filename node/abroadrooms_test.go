@@ -309,8 +309,14 @@ func TestWhatWaitedForARoomOfABoardThatIsLeft(t *testing.T) {
 		m, err := one.n.Message(t.Context(), string(waits))
 		return err == nil && m.Waits != nil && *m.Waits == api.Waits{Board: "two", Room: protocol.AgentID(here), For: api.WaitsTurn}
 	})
+	alice := one.attach(t, "alice")
 	if err := one.n.LeaveBoard(t.Context(), "two"); err != nil {
 		t.Fatal(err)
+	}
+	for dead, notice := false, false; !dead || !notice; { // in either order
+		f := alice.next(t, "")
+		dead = dead || f.Name == "RelayUnreachable" && valueOf[string](f.Value, "msgId") == string(waits) && valueOf[string](f.Value, "reason") == "board-left"
+		notice = notice || f.Name == "ServerNotice" && valueOf[string](f.Value, "kind") == "board-left" && slices.Equal(valueOf[[]string](f.Value, "msgIds"), []string{string(waits)})
 	}
 	until(t, "what waited is refused", func() bool { return one.tiers(t, waits) == "logged,refused board-left" })
 	if m, err := one.n.Message(t.Context(), string(waits)); err != nil || m.Waits != nil {

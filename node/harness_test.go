@@ -106,14 +106,14 @@ func (r *running) dial(t testing.TB) *client {
 	return c
 }
 
-// next returns the next frame of a name, passing over others.
+// next returns the next frame of a name, passing over others; without a name, of any.
 func (c *client) next(t testing.TB, name string) asterism.Frame {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
 	for {
 		select {
 		case f := <-c.frames:
-			if f.Name == name || f.Type == name {
+			if name == "" || f.Name == name || f.Type == name {
 				return f
 			}
 		case <-deadline:

@@ -22,7 +22,7 @@ type vectorHost struct {
 	t     *testing.T
 	ahead atomic.Int64
 	from  *elsewhere
-	nodes map[string]*owned // first, and second or outside
+	nodes map[string]*owned // first, and second, outside or abroad
 }
 
 type owned struct {
@@ -52,6 +52,8 @@ func own(t *testing.T, needs []string) *vectorHost {
 				t.Fatal(err)
 			}
 			o.add(need, func(c *Config) { c.Join = inv.Token })
+		} else if need == "abroad" {
+			o.add(need, func(*Config) {})
 		}
 	}
 	return o
@@ -124,6 +126,14 @@ func (o *vectorHost) Do(ctx context.Context, act string) error {
 		}
 		_, err := first.MoveAgent(ctx, protocol.AgentID(words[0]), words[1])
 		return err
+	case "visit":
+		first := o.nodes["first"].n
+		if _, err := first.JoinBoard(ctx, api.BoardRequest{URL: o.Address("abroad"), Name: "abroad", Agents: []protocol.AgentID{protocol.AgentID(words[0])}}); err != nil {
+			return err
+		}
+		return untilNow(ctx, func() bool { return hasAgent(first, words[1]+"@abroad") })
+	case "leave":
+		return o.nodes["first"].n.LeaveBoard(ctx, "abroad")
 	case "bind":
 		n := o.nodes[words[1]].n
 		n.loop.set(o.t, func() {

@@ -30,6 +30,7 @@ var Needs = map[string]string{
 	"restart":   "the end of the hub's process and a new one with the same home",
 	"second":    "another node inside, which may be away",
 	"outside":   "a node of somebody else's, let in as collab",
+	"abroad":    "the hub of another mesh, whose board an agent of this one joins",
 	"pace":      "an owner's limit of five messages at once",
 	"deadlocks": "an owner who wants to hear of agents that wait for each other",
 }

@@ -80,6 +80,7 @@ func (a *app) findings(found []finding) error {
 	var rows [][]string
 	wrong := 0
 	for _, f := range found {
+		f.Fix = a.pasteable(f.Fix)
 		row := []string{"ok", f.Check, f.Detail}
 		if !f.OK {
 			wrong++

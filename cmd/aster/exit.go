@@ -53,7 +53,7 @@ func (a *app) end(err error) int {
 	}
 	code, text := a.explain(err)
 	if text != "" {
-		fmt.Fprintln(a.stderr, text)
+		fmt.Fprintln(a.stderr, a.pasteable(text))
 	}
 	return code
 }

@@ -159,7 +159,7 @@ func (a *app) importHome(ctx context.Context, path string) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return refused("%s is a folder. Name the file that %s wrote", tilde(path), a.typed("export"))
+		return refused("%s is a folder. Name the file that aster export wrote", tilde(path))
 	}
 	x, err := node.Import(ctx, f, a.home)
 	if err != nil {

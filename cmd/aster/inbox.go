@@ -109,7 +109,7 @@ func (a *app) item(it api.InboxItem) error {
 		a.say("          attached: %s%s, %s", dash(clean(b.Name)), use, bytesText(b.Bytes))
 	}
 	if len(it.Blobs) > 0 {
-		a.say("          to have %s: aster show %s --save DIR", map[bool]string{true: "it", false: "them"}[len(it.Blobs) == 1], idOf(it.Intent, it.Short))
+		a.say("          to have %s: %s %s --save DIR", map[bool]string{true: "it", false: "them"}[len(it.Blobs) == 1], a.typed("show"), idOf(it.Intent, it.Short))
 	}
 	return nil
 }

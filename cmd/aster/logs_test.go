@@ -13,7 +13,7 @@ import (
 
 func TestLogsPrintsTheLastLines(t *testing.T) {
 	home := newHome(t)
-	if got := typeIn(t, nil, "", "logs", "--home", home); got.code != 1 || !strings.Contains(got.err, "aster up") {
+	if got := typeIn(t, nil, "", "logs", "--home", home); got.code != 1 || !strings.Contains(got.err, "aster --home "+tilde(home)+" up") {
 		t.Errorf("without a log: %+v", got)
 	}
 	if err := os.WriteFile(filepath.Join(home, logName), []byte("one\ntwo\nthree\n"), 0o600); err != nil {

@@ -26,6 +26,7 @@ type app struct {
 	following bool // the command goes on until it is interrupted, which is then no failure
 	replacing bool // up takes the place of the node that runs
 	usageHint string
+	commands  map[string]bool // by name; nil before there are any
 }
 
 // newRoot lists every command; one that is not listed does not exist.
@@ -63,6 +64,10 @@ Start here: aster up --detach, then aster board.`,
 		showCommand(a), outboxCommand(a), tailCommand(a), searchCommand(a), taskCommand(a))
 	add("mesh", peersCommand(a), agentsCommand(a), agentCommand(a), mainCommand(a), claimCommand(a), inviteCommand(a), memberCommand(a), keyCommand(a), operatorCommand(a), joinBoardCommand(a), leaveCommand(a))
 	add("self", demoCommand(a), benchCommand(a), checkCommand(a), configCommand(a), versionCommand(a))
+	a.commands = map[string]bool{}
+	for _, c := range root.Commands() {
+		a.commands[c.Name()] = true
+	}
 	root.AddCommand(keeperCommand())
 	root.SetHelpCommandGroupID("self")
 	root.SetCompletionCommandGroupID("self")
@@ -148,14 +153,8 @@ func emitAll[T any](a *app, items []T) error {
 func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stdout, format+"\n", args...) }
 
 // talk prints one line beside the data.
-func (a *app) talk(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
-
-// typed is a command of ours as it must be typed for the home that this one is about.
-func (a *app) typed(command string) string {
-	if a.homeFrom != "--home" {
-		return "aster " + command
-	}
-	return "aster --home " + tilde(a.home) + " " + command
+func (a *app) talk(format string, args ...any) {
+	fmt.Fprintln(a.stderr, a.pasteable(fmt.Sprintf(format, args...)))
 }
 
 // onTerminal says whether a person watches w.

@@ -31,7 +31,11 @@ func statusCommand(a *app) *cobra.Command {
 					Board   string `json:"board"`
 				}{s, s.Board, s.BoardDigest})
 			}
-			table(a.stdout, statusRows(s)...)
+			rows := statusRows(s)
+			for _, row := range rows {
+				row[len(row)-1] = a.pasteable(row[len(row)-1])
+			}
+			table(a.stdout, rows...)
 			for _, w := range s.Warnings {
 				a.talk("%s", clean(w))
 			}

@@ -45,7 +45,7 @@ func taskCommand(a *app) *cobra.Command {
 			if t.State.Final() {
 				a.say("%s is %s", taskID(t), t.State)
 			} else {
-				a.say("%s is asked to stop; it says so itself: aster task show %s", taskID(t), taskID(t))
+				a.say("%s is asked to stop; it says so itself: %s %s", taskID(t), a.typed("task show"), taskID(t))
 			}
 			return nil
 		},

@@ -231,8 +231,8 @@ func (a *app) announce(ctx context.Context, r api.Ready, fresh bool) error {
 		defer c.Close()
 		what, agents = a.standing(ctx, c, fresh)
 	}
-	a.say("%s is up, pid %d, %s. Stop: aster down", clean(r.Name), r.PID, what)
-	a.say("open the board: aster board")
+	a.say("%s is up, pid %d, %s. Stop: %s", clean(r.Name), r.PID, what, a.typed("down"))
+	a.say("open the board: %s", a.typed("board"))
 	if agents != "" {
 		a.say("agents: %s", agents)
 	}

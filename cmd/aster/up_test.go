@@ -76,7 +76,8 @@ func TestUpSpeaksToAPersonAsTheFirstRunPromises(t *testing.T) {
 		// Ends by itself: what was said is what counts.
 		return nil
 	}, "", "up", "--home", f.home)
-	want := "devbox is up, pid 5120, main of a new mesh. Stop: aster down\nopen the board: aster board\nagents: none yet: they attach at ws://127.0.0.1:7878/ws\n"
+	typed := "aster --home " + tilde(f.home)
+	want := "devbox is up, pid 5120, main of a new mesh. Stop: " + typed + " down\nopen the board: " + typed + " board\nagents: none yet: they attach at ws://127.0.0.1:7878/ws\n"
 	if got.code != 0 || got.out != want || got.err != "port 7878 is taken\n" {
 		t.Fatalf("exit %d\n%s%s", got.code, got.out, got.err)
 	}

@@ -22,7 +22,7 @@ type Host interface {
 	Can(need string) bool
 	// Do carries out one act of a vector, as the vectors' README lists them, and returns when it is done.
 	Do(ctx context.Context, act string) error
-	// Address is the ws:// address of a node that it keeps beside, "second" or "outside".
+	// Address is the ws:// address of a node that it keeps beside, "second", "outside" or "abroad".
 	Address(node string) string
 	// Token is the credential of a person.
 	Token() string

@@ -90,12 +90,17 @@ func (n *node) argv(args ...string) []string {
 }
 
 // run is one command of this node's home.
-func (n *node) run(args ...string) result { n.t.Helper(); return command(n.t, "", n.argv(args...)...) }
+func (n *node) run(args ...string) result { n.t.Helper(); return n.pipe("", args...) }
 
-// pipe is run with something on stdin.
+// pipe is run with something on stdin. The result's hints are without --home, which they have since the command had it.
 func (n *node) pipe(stdin string, args ...string) result {
 	n.t.Helper()
-	return command(n.t, stdin, n.argv(args...)...)
+	r := command(n.t, stdin, n.argv(args...)...)
+	return result{r.code, n.plain(r.stdout), n.plain(r.stderr)}
+}
+
+func (n *node) plain(text string) string {
+	return strings.ReplaceAll(text, "aster --home "+n.home+" ", "aster ")
 }
 
 // ok is run for what must succeed; it returns stdout.
@@ -182,7 +187,7 @@ func (n *node) start(token string, more ...string) (*api.Ready, result) {
 	n.cmd = nil
 	all, err := os.ReadFile(n.said)
 	must(n.t, err)
-	return nil, result{cmd.ProcessState.ExitCode(), first, string(all[from:])}
+	return nil, result{cmd.ProcessState.ExitCode(), first, n.plain(string(all[from:]))}
 }
 
 // kill is kill -9 of the node's process, and of nothing else. It returns when the process is gone.
