@@ -191,8 +191,13 @@ func (j *Journal) readBases() error {
 	if err != nil {
 		return err
 	}
+	// A Leave that a crash ended before it was in force has left its snapshot behind, also where the one before is swept.
+	staged, err := j.writer.number("SELECT count(*) FROM snapshots WHERE cut<>?", now.number)
+	if err != nil {
+		return err
+	}
 	j.cut = now
-	j.sweeping.Store(now.number > 0 && now.stage != sweepOver)
+	j.sweeping.Store(now.number > 0 && (now.stage != sweepOver || staged > 0))
 	return nil
 }
 
