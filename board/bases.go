@@ -63,11 +63,7 @@ type marks map[protocol.LogID]uint64
 
 // MarshalJSON writes them by the names of the logs, which json sorts.
 func (m marks) MarshalJSON() ([]byte, error) {
-	out := make(map[string]uint64, len(m))
-	for log, seq := range m {
-		out[log.String()] = seq
-	}
-	return protocol.EncodeBody(out), nil
+	return protocol.EncodeBody(MarkTexts(m)), nil
 }
 
 func (m marks) raise(by marks) {
@@ -163,21 +159,25 @@ func (b *bases) addWord(w *BaseHeld) {
 }
 
 func (s *State) baseAnswer(at pos, body protocol.CutBody) {
-	b := &s.bases
 	log, err := protocol.ParseLogID(body.Log)
 	digest, ok := readDigest(body.Digest)
 	if err != nil || !ok {
 		return
 	}
-	key := placeKey{log, body.Seq}
-	if body.Seq <= s.Mark(log) && !b.asks(key) {
+	s.addAnswer(CutAnswer{At: at, Log: logText{log}, Seq: body.Seq, Fold: body.Fold, Digest: digest})
+}
+
+// addAnswer takes the first of each node, to what is a proposal or may turn out to be one.
+func (s *State) addAnswer(a CutAnswer) {
+	b, key := &s.bases, placeKey{a.Log.LogID, a.Seq}
+	if a.Seq <= s.Mark(a.Log.LogID) && !b.asks(key) {
 		return
 	}
 	if b.answers[key] == nil {
 		b.answers[key] = map[protocol.PeerID]CutAnswer{}
 	}
-	if old, again := b.answers[key][at.log.Peer]; !again || at.before(old.At) {
-		b.answers[key][at.log.Peer] = CutAnswer{At: at, Log: logText{log}, Seq: body.Seq, Fold: body.Fold, Digest: digest}
+	if old, again := b.answers[key][a.By()]; !again || a.At.before(old.At) {
+		b.answers[key][a.By()] = a
 	}
 }
 
@@ -233,14 +233,13 @@ func (s *State) judge() {
 // or not all below the base is here. Who is a member there is known from records that lie below, which is all that counts: whoever
 // comes later judges alike.
 func (s *State) said(asked pos, of marks, before *pos) (cut.Answer, bool) {
-	inside := s.insideAt(asked, of)
-	var answers []cut.Answer
+	var answers []CutAnswer
 	for _, a := range s.bases.answers[placeKey{asked.log, asked.seq}] {
 		if before == nil || a.At.before(*before) {
-			answers = append(answers, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
+			answers = append(answers, a)
 		}
 	}
-	return cut.Holds(inside, answers)
+	return cut.Holds(s.insideAt(asked, of), ToJudge(answers))
 }
 
 // insideAt are the members of the inside as of a base; none as long as not all below it is here.
@@ -278,6 +277,15 @@ func Marks(texts map[string]uint64) (map[protocol.LogID]uint64, error) {
 		}
 	}
 	return out, nil
+}
+
+// MarkTexts writes marks as a cut has them, for Marks.
+func MarkTexts(marks map[protocol.LogID]uint64) map[string]uint64 {
+	out := make(map[string]uint64, len(marks))
+	for log, seq := range marks {
+		out[log.String()] = seq
+	}
+	return out
 }
 
 // BasesAsked are the newest proposal of each node on which nothing was said yet, the newest first.

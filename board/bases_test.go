@@ -14,7 +14,7 @@ func digestOf(n int) string { return fmt.Sprintf("%064x", n) }
 
 // asks proposes a base in a log.
 func (j *journal) asks(l *journalLog, prev string, of map[protocol.LogID]uint64) *protocol.Record {
-	return j.write(l, protocol.KindCut, protocol.CutBody{Step: protocol.CutBase, Prev: prev, Marks: textsOf(of)})
+	return j.write(l, protocol.KindCut, protocol.CutBody{Step: protocol.CutBase, Prev: prev, Marks: MarkTexts(of)})
 }
 
 func (j *journal) answers(l *journalLog, ask *protocol.Record, digest string) *protocol.Record {
@@ -32,14 +32,6 @@ func (j *journal) says(l *journalLog, ask *protocol.Record, digest string, chang
 		change(&body)
 	}
 	return j.write(l, protocol.KindCut, body)
-}
-
-func textsOf(of map[protocol.LogID]uint64) map[string]uint64 {
-	out := map[string]uint64{}
-	for log, seq := range of {
-		out[log.String()] = seq
-	}
-	return out
 }
 
 // everyOrder folds a journal in orders in which it may arrive, over a checkpoint, and has all boards be one.
@@ -79,7 +71,7 @@ func falseWords() map[string]func(l baseLogs) (by protocol.PeerID) {
 	return map[string]func(l baseLogs) (by protocol.PeerID){
 		"nothing was proposed": func(l baseLogs) protocol.PeerID {
 			ask := l.j.answers(l.b, l.b.records[0], digestOf(1)) // no proposal
-			l.j.write(l.b, protocol.KindCut, protocol.CutBody{Step: protocol.CutHold, Log: ask.Log.String(), Seq: ask.Seq, Marks: textsOf(l.base), Fold: FoldVersion, Digest: digestOf(1)})
+			l.j.write(l.b, protocol.KindCut, protocol.CutBody{Step: protocol.CutHold, Log: ask.Log.String(), Seq: ask.Seq, Marks: MarkTexts(l.base), Fold: FoldVersion, Digest: digestOf(1)})
 			return l.b.id.Peer
 		},
 		"nobody answered": func(l baseLogs) protocol.PeerID {

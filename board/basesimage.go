@@ -75,14 +75,7 @@ func (s *State) restoreBases(img *basesImage) error {
 		b.addWord(&img.Words[i])
 	}
 	for _, a := range img.Answers {
-		key := placeKey{a.Log.LogID, a.Seq}
-		if a.Seq <= s.Mark(a.Log.LogID) && !b.asks(key) {
-			continue // an earlier program kept it
-		}
-		if b.answers[key] == nil {
-			b.answers[key] = map[protocol.PeerID]CutAnswer{}
-		}
-		b.answers[key][a.By()] = a
+		s.addAnswer(a) // an earlier program kept some to what is no proposal
 	}
 	if h := img.Held; h != nil {
 		asked := h.Asked

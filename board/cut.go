@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
+	"github.com/aster-mesh/aster/roles/cut"
 )
 
 // FoldVersion is that of Canonical: nodes whose programs fold differently do not compare digests. Whoever changes what
@@ -40,6 +41,15 @@ type CutAnswer struct {
 
 // By is who answered.
 func (a *CutAnswer) By() protocol.PeerID { return a.At.log.Peer }
+
+// ToJudge are answers as package cut counts them.
+func ToJudge(answers []CutAnswer) []cut.Answer {
+	out := make([]cut.Answer, 0, len(answers))
+	for _, a := range answers {
+		out = append(out, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
+	}
+	return out
+}
 
 // cutStep takes an inside node's proposal, of which the newest holds, or its answer, of which its newest holds.
 func (s *State) cutStep(at pos, rec *protocol.Record) {

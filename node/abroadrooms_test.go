@@ -268,21 +268,26 @@ func TestARoomOfAnotherBoardIsFoundAgain(t *testing.T) {
 	two.until(t, "bob", "alice:while two is away")
 }
 
-// TestTheEndOfARoomOfAnotherBoard: what waits when it is closed is refused by that name, and then there is no such agent.
-func TestTheEndOfARoomOfAnotherBoard(t *testing.T) {
-	one, two := joinedRooms(t, "alice")
-	id := two.opens(t, map[string]int{"maxConsecutive": 1}, "bob", "alice")
-	here := protocol.RoomID(string(id) + "@two")
+// heldAbroad is a room of two that alice of one is in, and what she said there that its floor holds back.
+func heldAbroad(t *testing.T) (one, two *meshOf, here protocol.RoomID, waits protocol.MsgID) {
+	t.Helper()
+	one, two = joinedRooms(t, "alice")
+	here = protocol.RoomID(string(two.opens(t, map[string]int{"maxConsecutive": 1}, "bob", "alice")) + "@two")
 	until(t, "alice is told that she is in", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in"}) })
-	if _, err := one.speaks(t, "alice", here, "said"); err != nil {
-		t.Fatal(err)
-	}
-	waits, err := one.speaks(t, "alice", here, "held")
-	if err != nil {
-		t.Fatal(err)
+	for _, words := range []string{"said", "held"} {
+		var err error
+		if waits, err = one.speaks(t, "alice", here, words); err != nil {
+			t.Fatal(err)
+		}
 	}
 	two.until(t, "bob", "alice:said")
-	two.person(t, "RoomClose", "", map[string]any{"roomId": id})
+	return one, two, here, waits
+}
+
+// TestTheEndOfARoomOfAnotherBoard: what waits when it is closed is refused by that name, and then there is no such agent.
+func TestTheEndOfARoomOfAnotherBoard(t *testing.T) {
+	one, two, here, waits := heldAbroad(t)
+	two.person(t, "RoomClose", "", map[string]any{"roomId": strings.TrimSuffix(string(here), "@two")})
 	until(t, "what waited is refused", func() bool { return strings.HasPrefix(one.tiers(t, waits), "logged,refused ") })
 	until(t, "alice is told", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in", "closed"}) })
 	until(t, "the room is forgotten", func() bool {
@@ -293,18 +298,7 @@ func TestTheEndOfARoomOfAnotherBoard(t *testing.T) {
 
 // TestWhatWaitedForARoomOfABoardThatIsLeft is refused by that name, and its sender finds it in its inbox.
 func TestWhatWaitedForARoomOfABoardThatIsLeft(t *testing.T) {
-	one, two := joinedRooms(t, "alice")
-	id := two.opens(t, map[string]int{"maxConsecutive": 1}, "bob", "alice")
-	here := protocol.RoomID(string(id) + "@two")
-	until(t, "alice is told that she is in", func() bool { return slices.Equal(one.told(t, "alice"), []string{"in"}) })
-	if _, err := one.speaks(t, "alice", here, "said"); err != nil {
-		t.Fatal(err)
-	}
-	waits, err := one.speaks(t, "alice", here, "held")
-	if err != nil {
-		t.Fatal(err)
-	}
-	two.until(t, "bob", "alice:said")
+	one, _, here, waits := heldAbroad(t)
 	until(t, "it is shown what the held one waits for", func() bool {
 		m, err := one.n.Message(t.Context(), string(waits))
 		return err == nil && m.Waits != nil && *m.Waits == api.Waits{Board: "two", Room: protocol.AgentID(here), For: api.WaitsTurn}

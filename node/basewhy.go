@@ -58,11 +58,7 @@ func (l *loop) waitsFor(s *cut.Standstill, asked *board.BaseAsked) {
 	if len(inside) == 0 {
 		return
 	}
-	var said []cut.Answer
-	for _, a := range l.board.BaseAnswers(asked) {
-		said = append(said, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
-	}
-	v := cut.Judge(inside, said)
+	v := cut.Judge(inside, board.ToJudge(l.board.BaseAnswers(asked)))
 	s.By, s.Since, s.Enough = l.n.nameOf(asked.Log().Peer), time.UnixMilli(asked.Wall), v.Digest != ""
 	if v.Digest == "" {
 		for _, p := range v.Differ {

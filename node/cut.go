@@ -265,11 +265,7 @@ func (l *loop) insideMembers() (out []protocol.PeerID) {
 // verdict is what the answers to the newest cut say.
 func (l *loop) verdict() cut.Verdict {
 	_, answers, _ := l.board.Cut()
-	said := make([]cut.Answer, 0, len(answers))
-	for _, a := range answers {
-		said = append(said, cut.Answer{By: a.By(), Fold: a.Fold, Digest: a.Digest})
-	}
-	return cut.Judge(l.insideMembers(), said)
+	return cut.Judge(l.insideMembers(), board.ToJudge(answers))
 }
 
 // compared is how the boards of the members compare, as far as they have said; nil: nobody asked yet.

@@ -36,12 +36,11 @@ func DiskShort(left int64) bool { return left < fullReserve/4 }
 
 // noRoom is full for want of room: in the store's share, or on the disk itself.
 func (n *Node) noRoom() *protocol.Refusal {
-	used, free := n.store.Size()
-	if free <= min((used+free)/16, fullReserve) && !n.diskShort() {
-		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)
-	}
 	if left, known := n.disk.left(n.home.dir); known && DiskShort(left) {
 		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB left on this disk. Nothing is lost", "Free space; it goes on by itself", left>>20)
+	}
+	if used, free := n.store.Size(); free <= min((used+free)/16, fullReserve) {
+		return protocol.Refuse(protocol.CodeDiskFull, "no new messages: %d MB are used and the store is full. Nothing is lost", "Raise store.bytes_max in config.toml and run aster up again", used>>20)
 	}
 	return nil
 }

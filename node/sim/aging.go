@@ -119,19 +119,11 @@ func (p *proc) agree() {
 		p.n.proposed = p.n.w.now
 		marks := p.rise(from).Marks(protocol.CutMarksMax)
 		if len(marks) > 0 {
-			p.authorCut(protocol.CutBody{Step: protocol.CutBase, Marks: textsOf(marks), Prev: from.ID()})
+			p.authorCut(protocol.CutBody{Step: protocol.CutBase, Marks: board.MarkTexts(marks), Prev: from.ID()})
 		}
 	case p.n.lets && held != nil && from != nil && held.Digest == from.Digest():
 		p.letGo(from)
 	}
-}
-
-func textsOf(marks map[protocol.LogID]uint64) map[string]uint64 {
-	out := map[string]uint64{}
-	for log, seq := range marks {
-		out[log.String()] = seq
-	}
-	return out
 }
 
 func (p *proc) authorCut(body protocol.CutBody) {
@@ -226,7 +218,7 @@ func (p *proc) holdBase(own *board.BaseAsked) bool {
 	if !ok || a.Digest != p.made.Digest() {
 		return false
 	}
-	p.authorCut(protocol.CutBody{Step: protocol.CutHold, Marks: textsOf(own.Marks), Prev: own.Prev, Log: own.Log().String(), Seq: own.Seq(), Fold: a.Fold, Digest: a.Digest})
+	p.authorCut(protocol.CutBody{Step: protocol.CutHold, Marks: board.MarkTexts(own.Marks), Prev: own.Prev, Log: own.Log().String(), Seq: own.Seq(), Fold: a.Fold, Digest: a.Digest})
 	return true
 }
 
