@@ -43,6 +43,11 @@ different runs. Nothing of yours is touched; it needs some minutes and, for star
 		RunE:  func(cmd *cobra.Command, _ []string) error { return bench.ServeBare(cmd.Context(), a.stdin, a.stdout) },
 	})
 	cmd.AddCommand(&cobra.Command{
+		Use: "echo", Hidden: true, Args: cobra.NoArgs,
+		Short: "Send back what comes on libp2p streams, for comparison",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return bench.ServeEcho(cmd.Context(), a.stdin, a.stdout) },
+	})
+	cmd.AddCommand(&cobra.Command{
 		Use: "attack", Hidden: true, Args: cobra.NoArgs,
 		Short: "Attack a node of hostile's, for the measurement",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return bench.ServeAttack(cmd.Context(), a.stdin, a.stdout) },

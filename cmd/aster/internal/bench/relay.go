@@ -53,7 +53,7 @@ func (b *Bench) relay(ctx context.Context) (rows []Row, err error) {
 		return nil, err
 	}
 	ends = append(ends, func() error { return stopAll(r.mesh) })
-	if r.echo, err = openEcho(ctx); err != nil {
+	if r.echo, err = b.openEcho(ctx); err != nil {
 		return nil, err
 	}
 	ends = append(ends, r.echo.close)

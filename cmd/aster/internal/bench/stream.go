@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 )
 
-// echo is an open libp2p stream between two hosts, at whose far end bytes come back.
+// echo is an open libp2p stream to a host in a process of its own, as nodes have between them; what is sent comes back.
 type echo struct {
 	stream mesh.Stream
 	close  func() error
@@ -23,43 +25,72 @@ type echo struct {
 	in     []byte
 }
 
-// openEcho makes two hosts on loopback with one stream between them.
-func openEcho(ctx context.Context) (e *echo, err error) {
+// echoAddr is the first line that an echo's far end prints.
+type echoAddr struct {
+	ID    protocol.PeerID `json:"id"`
+	Addrs []string        `json:"addrs"`
+}
+
+// ServeEcho runs a libp2p host that sends back what comes on streams, until ctx ends or stdin does, and prints where it is.
+func ServeEcho(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h, err := loopbackHost(mesh.Config{MeshID: "bench"}) // the stream carries nothing
+	if err != nil {
+		return fmt.Errorf("echo: %w", err)
+	}
+	h.Handle(mesh.Gossip, true, func(_ protocol.PeerID, s mesh.Stream) { _, _ = io.Copy(s, s) })
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin) // its end is the sign
+		cancel()
+	}()
+	if err := json.NewEncoder(stdout).Encode(echoAddr{ID: h.Self(), Addrs: h.Addrs()}); err != nil {
+		return errors.Join(fmt.Errorf("echo: %w", err), h.Close())
+	}
+	if err := h.Run(ctx); ctx.Err() == nil {
+		return errors.Join(fmt.Errorf("echo: %w", err), h.Close())
+	}
+	return h.Close()
+}
+
+// openEcho starts the far end and opens one stream to it.
+func (b *Bench) openEcho(ctx context.Context) (e *echo, err error) {
+	p, line, err := b.spawn(ctx, "", "bench", "echo")
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	var hosts [2]*mesh.Mesh
+	var near *mesh.Mesh
 	end := func() error {
 		cancel()
 		var err error
-		for _, h := range hosts {
-			if h != nil {
-				err = errors.Join(err, h.Close())
-			}
+		if near != nil {
+			err = near.Close()
 		}
 		wg.Wait()
-		return err
+		return errors.Join(err, p.end())
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("measure a libp2p stream: %w", err), end())
 		}
 	}()
-	for i := range hosts {
-		if hosts[i], err = loopbackHost(mesh.Config{MeshID: "bench"}); err != nil { // the stream carries nothing
-			return nil, err
-		}
+	var far echoAddr
+	if err := json.Unmarshal(line, &far); err != nil {
+		return nil, fmt.Errorf("its far end said %q", strings.TrimSpace(string(line)))
 	}
-	hosts[1].Handle(mesh.Gossip, true, func(_ protocol.PeerID, s mesh.Stream) { _, _ = io.Copy(s, s) })
-	for _, h := range hosts {
-		wg.Go(func() { _ = h.Run(ctx) }) // it ends with Close
+	if near, err = loopbackHost(mesh.Config{MeshID: "bench"}); err != nil {
+		return nil, err
 	}
-	hosts[0].SetPeers([]mesh.Peer{{ID: hosts[1].Self(), Addrs: hosts[1].Addrs()}})
+	wg.Go(func() { _ = near.Run(ctx) }) // it ends with Close
+	near.SetPeers([]mesh.Peer{{ID: far.ID, Addrs: far.Addrs}})
 	var s mesh.Stream
 	if err := until(ctx, "the two hosts are not linked", func() (bool, error) {
-		if len(hosts[0].Links()) == 0 {
+		if len(near.Links()) == 0 {
 			return false, nil
 		}
-		s, err = hosts[0].OpenStream(ctx, hosts[1].Self(), mesh.Gossip)
+		s, err = near.OpenStream(ctx, far.ID, mesh.Gossip)
 		return err == nil, err
 	}); err != nil {
 		return nil, err
