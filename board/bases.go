@@ -328,6 +328,13 @@ func (s *State) BaseHeld() (*BaseHeld, map[protocol.LogID]uint64) {
 	return s.bases.held, s.bases.agreed
 }
 
+// BaseSettled says whether a word that counts says that a base of that digest holds.
+func (s *State) BaseSettled(digest string) bool {
+	s.judge()
+	return s.bases.last != nil && s.bases.last.Digest == digest ||
+		slices.ContainsFunc(s.bases.words, func(w *BaseHeld) bool { return w.holds && w.Digest == digest })
+}
+
 // BaseFalse are words that a base holds which have no effect, the newest of each node.
 func (s *State) BaseFalse() []BaseFalse {
 	s.judge()

@@ -180,6 +180,9 @@ func (n *Node) standOn(ctx context.Context, b *baser, v *baseView) error {
 	return n.loop.call(ctx, func() {
 		if n.loop.board.From() == v.from { // else it has begun at another meanwhile
 			n.loop.settleOn(snap)
+			if snap.Digest() == v.held.Digest {
+				n.loop.begunConfirmed()
+			}
 		}
 	})
 }

@@ -62,7 +62,7 @@ func settled(t *testing.T, n *Node) int64 {
 	return st.Retention.Settled
 }
 
-func begun(nodes ...*Node) func() bool {
+func haveBegun(nodes ...*Node) func() bool {
 	return func() bool {
 		for _, n := range nodes {
 			if n.begins.Load() == nil {
@@ -113,14 +113,14 @@ func TestOldRecordsLeaveAndANewcomerBeginsAfterThem(t *testing.T) {
 	before := na.store.Records()
 	moment := time.Now()
 	w.pass(cut.BaseAge + time.Hour)
-	agreeing(t, "both have let old records go", begun(na, nb), na, nb)
+	agreeing(t, "both have let old records go", haveBegun(na, nb), na, nb)
 	alike(t, na, nb)
 	if now := na.store.Records(); now >= before {
 		t.Errorf("%d records, and there were %d", now, before)
 	}
 	inv := invite(t, na)
 	w.start(t, "late", inv, oneDay, &nc)
-	until(t, "the newcomer begins at the base", begun(nc))
+	until(t, "the newcomer begins at the base", haveBegun(nc))
 	alike(t, na, nb, nc)
 	if nc.begins.Load().Digest() != na.begins.Load().Digest() {
 		t.Error("it begins elsewhere")

@@ -66,6 +66,88 @@ func takesNoYoung(t *testing.T, records time.Duration, why string) {
 	}
 }
 
+// joined starts three members, the first of which invited the others.
+func joined(t *testing.T, log *safeBuffer, na, nb, nc **Node) (first *running) {
+	t.Helper()
+	cfg := func(c *Config) {
+		c.cutLook, c.Log, c.Retention.Records = -1, log.logger(), 90*24*time.Hour
+	}
+	first = start(t, func(c *Config) { cfg(c); c.Name, c.probe = "devbox", func(n *Node) { *na = n } })
+	start(t, func(c *Config) {
+		cfg(c)
+		c.Name, c.Join, c.probe = "mac-mini", invite(t, *na), func(n *Node) { *nb = n }
+	})
+	start(t, func(c *Config) { cfg(c); c.Name, c.Join, c.probe = "laptop", invite(t, *na), func(n *Node) { *nc = n } })
+	alike(t, *na, *nb, *nc)
+	return first
+}
+
+func tells(t *testing.T, from, to *Node) {
+	t.Helper()
+	if err := from.loop.call(t.Context(), func() { from.loop.tellBase([]protocol.PeerID{to.home.peer}) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOneMembersBaseIsNotTakenWhileTheInviterIsAway: status says what is waited for, and what helps.
+func TestOneMembersBaseIsNotTakenWhileTheInviterIsAway(t *testing.T) {
+	var log safeBuffer
+	var na, nb, nc *Node
+	a := joined(t, &log, &na, &nb, &nc)
+	nb.begins.Store(inventedBase(t, nb))
+	a.stop()
+	until(t, "it waits and says so", func() bool {
+		tells(t, nb, nc)
+		line := warned(t, nc)
+		return strings.Contains(line, "what mac-mini holds begins at a base") && strings.Contains(line, "devbox is linked, which invited it. Start that node: aster up")
+	})
+	if nc.begins.Load() != nil || strings.Contains(log.String(), "would take young records") {
+		t.Error("the snapshot of one member was fetched")
+	}
+}
+
+// TestWhoBeganAtAnothersWordSaysSoUntilItIsConfirmed: by a word of a majority on record, and loudly if its board differs.
+func TestWhoBeganAtAnothersWordSaysSoUntilItIsConfirmed(t *testing.T) {
+	var w aged
+	var na, nb *Node
+	w.start(t, "devbox", "", oneDay, &na)
+	w.start(t, "mac-mini", invite(t, na), oneDay, &nb)
+	alike(t, na, nb)
+	held(t, na, nb)
+	w.pass(cut.BaseAge + time.Hour)
+	agreeing(t, "a base holds", func() bool { return settled(t, na) != 0 && settled(t, nb) != 0 }, na, nb)
+	look := func() {
+		if err := nb.agree(t.Context(), &baser{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := func(digest string) {
+		if err := nb.loop.call(t.Context(), func() {
+			if err := nb.keepBegun(&begun{na.home.peer, digest, nb.time().Add(-time.Hour).UnixMilli()}); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		look()
+	}
+	const line = "began at what devbox gave it"
+	if began(strings.Repeat("0", 64)); !strings.Contains(warned(t, nb), line) {
+		t.Errorf("an invented beginning is not told of: %q", warned(t, nb))
+	}
+	nb.begun.Store(nil)
+	if err := nb.readBegun(); err != nil || nb.begun.Load() == nil {
+		t.Errorf("a restart forgets it, %v", err)
+	}
+	var from *board.Snapshot
+	if err := nb.loop.call(t.Context(), func() { from = nb.loop.board.From() }); err != nil {
+		t.Fatal(err)
+	}
+	if began(from.Digest()); strings.Contains(warned(t, nb), line) || nb.begun.Load() != nil {
+		t.Errorf("the word of both members confirms nothing: %q", warned(t, nb))
+	}
+}
+
 // TestOneMembersWordHasNoRecordLeave: a member says that a base holds which nobody was asked about.
 func TestOneMembersWordHasNoRecordLeave(t *testing.T) {
 	var w aged
@@ -111,7 +193,7 @@ func TestOneMembersWordHasNoRecordLeave(t *testing.T) {
 
 	// The word holds up nothing: the next base is agreed on.
 	w.pass(2 * time.Hour)
-	agreeing(t, "old records leave all the same", begun(na, nb), na, nb)
+	agreeing(t, "old records leave all the same", haveBegun(na, nb), na, nb)
 	alike(t, na, nb)
 }
 

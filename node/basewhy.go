@@ -104,6 +104,7 @@ func (l *loop) noteStandstill(b *baser) {
 			l.log.Warn(line)
 		}
 	}
+	l.noteBegun()
 	s := l.standstill()
 	why := s.Why()
 	if s.By != "" && why != "" && l.now.Sub(s.Since) >= baseWaits {

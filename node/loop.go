@@ -82,7 +82,7 @@ type loop struct {
 	mending
 	tracing      tracing
 	toldBases    map[protocol.PeerID]meshwire.Base // of linked peers that do not hold what this node lacks
-	beginning    *board.Snapshot                   // to begin at after this turn
+	beginning    *beginning                        // where to begin after this turn
 	membersDirty bool
 	owed         bool      // something was stepped after this turn's commit
 	lookAt       time.Time // when certificates are looked at again

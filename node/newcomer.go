@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aster-mesh/aster/board"
@@ -73,7 +75,7 @@ func beginsAt(store *journal.Journal, id member.MeshID) (*board.Snapshot, error)
 func (n *Node) readBegins() error {
 	begins, err := beginsAt(n.store, member.MeshID(n.home.mesh.Mesh))
 	n.begins.Store(begins)
-	return err
+	return errors.Join(err, n.readBegun())
 }
 
 // based takes that records have left up to a base.
@@ -114,12 +116,32 @@ func (l *loop) toldOfBase(from protocol.PeerID, f meshwire.Base) {
 		l.toldBases = map[protocol.PeerID]meshwire.Base{}
 	}
 	l.toldBases[from] = f
+	l.chooseBase()
+}
+
+// chooseBase has a snapshot fetched, if it is clear of whom.
+func (l *loop) chooseBase() {
 	inviter := l.n.home.mesh.Inviter
-	peer, ok := turn.WhoseBase(l.toldBases, inviter, l.peers[inviter] != nil)
-	if !ok {
-		return // not all of them say the same, or whoever invited this node has yet to speak: they say it again
+	known := l.known()
+	own, _ := member.ParseChain(l.n.home.mesh.Chain)
+	b := turn.Beginning{Told: l.toldBases, Inviter: inviter, Linked: l.peers[inviter] != nil, Others: len(l.insideMembers()) - 1}
+	b.House = func(p protocol.PeerID) protocol.PeerID {
+		chain, err := member.ParseChain(known[p].Chain)
+		if err != nil {
+			return p
+		}
+		return turn.HouseOf(chain, own)
 	}
-	// Who invited this node is believed anyway. Others could make up a base: their word is taken where records leave, too.
+	peer, ok := b.Whose()
+	switch {
+	case !ok && b.Linked:
+		l.n.warnings.clear(warnBeginning) // whoever invited this node has all that is lacking, or has yet to speak
+		return
+	case !ok:
+		l.warn(warnBeginning, l.waitsToBegin(b.Told))
+		return // they say it again
+	}
+	// Who invited this node is believed anyway. Others are where records leave, too.
 	if peer != inviter && l.n.cfg.Retention.Records <= 0 {
 		l.warn(warnBeginning, "what others hold begins at a base, and this node lacks what is before it: it begins there as soon as the node that "+
 			"invited it is linked, or once [retention] records is set here as there")
@@ -129,6 +151,21 @@ func (l *loop) toldOfBase(from protocol.PeerID, f meshwire.Base) {
 	case l.n.fetch <- baseFrom{peer, l.toldBases[peer]}:
 	default: // one is on its way
 	}
+}
+
+func (l *loop) waitsToBegin(told map[protocol.PeerID]meshwire.Base) string {
+	var names []string
+	for _, p := range slices.Sorted(maps.Keys(told)) {
+		names = append(names, l.n.nameOf(p))
+	}
+	line := "what " + protocol.CutText(strings.Join(names, ", "), 200) + " holds begins at a base, and this node lacks what is before it. It begins there once members of which " +
+		"none let the other in say the same, or all others that are left"
+	if inviter := l.n.home.mesh.Inviter; inviter != "" {
+		line += ", or " + l.n.nameOf(inviter) + " is linked, which invited it. Start that node: aster up"
+	} else {
+		line += ". Start more of them: aster up"
+	}
+	return line
 }
 
 // fetching fetches snapshots for as long as the node runs.
@@ -165,7 +202,7 @@ func (n *Node) fetchBase(ctx context.Context, from baseFrom) error {
 	if snap.Digest() != hex.EncodeToString(from.base.Digest[:]) || string(snap.Mesh()) != n.home.mesh.Mesh {
 		return errors.New("it is another than was said")
 	}
-	return n.loop.call(ctx, func() { n.loop.beginning = snap })
+	return n.loop.call(ctx, func() { n.loop.beginning = &beginning{snap, from.peer} })
 }
 
 // serveBase gives the snapshot at which this node begins to a member of the inside.
@@ -175,11 +212,20 @@ func (n *Node) serveBase(_ protocol.PeerID, s mesh.Stream) {
 	}
 }
 
+// beginning is a snapshot that was fetched, and of whom.
+type beginning struct {
+	snap *board.Snapshot
+	of   protocol.PeerID
+}
+
 // begin begins at a snapshot that was fetched, if this node still lacks what lies below it. Between two turns: nothing waits for
 // the disk.
 func (l *loop) begin() error {
-	snap := l.beginning
-	if l.beginning = nil; snap == nil || !slices.ContainsFunc(snap.Bases(), func(b board.Base) bool { return l.rep.Head(b.Log).Seq < b.Seq }) {
+	if l.beginning == nil {
+		return nil
+	}
+	snap, of := l.beginning.snap, l.beginning.of
+	if l.beginning = nil; !slices.ContainsFunc(snap.Bases(), func(b board.Base) bool { return l.rep.Head(b.Log).Seq < b.Seq }) {
 		return nil
 	}
 	// Of what was agreed here later than that one nothing is given up.
@@ -200,7 +246,10 @@ func (l *loop) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin at a base: %w", err)
 	}
-	l.log.Info("this node begins at a base", "logs", len(bases), "until", snap.Until().Format(time.DateTime))
+	if err := l.n.keepBegun(&begun{Of: of, Digest: snap.Digest(), At: l.now.UnixMilli()}); err != nil {
+		l.log.Warn("of whom this node has what it begins at is not kept", "err", err)
+	}
+	l.log.Info("this node begins at a base", "of", of, "logs", len(bases), "until", snap.Until().Format(time.DateTime))
 	l.board = snap.State()
 	l.foldStore()
 	for l.board.Stale() {

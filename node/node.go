@@ -86,6 +86,7 @@ type Node struct {
 	differ      atomic.Int64                   // members whose boards differ
 	cutCame     chan struct{}                  // capacity 1: there may be a proposal to answer
 	begins      atomic.Pointer[board.Snapshot] // where the store begins; nil: with the first records
+	begun       atomic.Pointer[begun]          // where it began of another, unconfirmed; nil: nowhere
 	baseLook    atomic.Pointer[baseLook]       // what was found last about bases
 	fetch       chan baseFrom                  // capacity 1: a snapshot to be fetched
 	isUp        atomic.Bool                    // ready has been said

@@ -97,6 +97,9 @@ func (l *loop) linkDown(peer protocol.PeerID, why error) {
 	}
 	delete(l.peers, peer)
 	delete(l.toldBases, peer)
+	if len(l.toldBases) == 0 {
+		l.n.warnings.clear(warnBeginning) // nobody says so any more
+	}
 	l.lastSeen[peer] = l.now
 	l.log.Info("link down", "peer", peer, "err", why)
 	l.rep.LinkDown(peer)

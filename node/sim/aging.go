@@ -12,6 +12,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/cut"
+	"github.com/aster-mesh/aster/roles/member"
 )
 
 const (
@@ -49,6 +50,7 @@ func (w *World) age() {
 	w.aged = agedFor
 	w.logf("a month went by; node %d is away", away.i)
 	w.after(agreeEvery, w.agreeing)
+	w.lying(inside, away)
 	for i := range 30 {
 		a := Action{Do: Say, A: dice.IntN(64), B: dice.IntN(64), N: dice.IntN(1 << 16), For: time.Duration(dice.IntN(8000)) * time.Millisecond}
 		switch i % 5 {
@@ -148,6 +150,10 @@ func (p *proc) standOn(from *board.Snapshot, agreed map[protocol.LogID]uint64) {
 		p.n.w.fail("boards fold up to a base", "node %d: %v", p.n.i, err)
 		return
 	}
+	if held, _ := p.board.BaseHeld(); p.n.w.lie(held.Digest) {
+		p.n.w.fail("a false word on a base has no effect", "node %d stands on what node %d said alone", p.n.i, p.n.w.liar.n.i)
+		return
+	}
 	_ = p.n.disk.SaveCheckpoint(baseCheckpoint, 0, snap.Encode())
 	p.mayDie("before it stands on a base")
 	p.board.Settle(snap)
@@ -204,13 +210,13 @@ func (p *proc) answerBase(asked *board.BaseAsked, from *board.Snapshot) {
 	if at.Log.Peer == p.n.peer {
 		p.made, p.madeOf = snap, at
 	}
-	p.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: at.Log.String(), Seq: at.Seq, Fold: board.FoldVersion, Digest: snap.Digest()})
+	p.authorCut(protocol.CutBody{Step: protocol.CutBaseAnswer, Log: at.Log.String(), Seq: at.Seq, Fold: board.FoldVersion, Digest: p.n.w.answer(p.n, snap.Digest())})
 }
 
 // holdBase says whether it did.
 func (p *proc) holdBase(own *board.BaseAsked) bool {
 	for _, a := range p.board.BaseAnswers(own) {
-		if a.Digest != p.made.Digest() && !p.n.w.byPeer[a.By()].out {
+		if a.Digest != p.made.Digest() && !p.n.w.byPeer[a.By()].out && !p.n.w.lie(a.Digest) {
 			p.n.w.fail("boards are alike at a base", "nodes %d and %d answer otherwise", p.n.i, p.n.w.byPeer[a.By()].i)
 		}
 	}
@@ -284,7 +290,7 @@ func (n *node) standsOn() *board.Snapshot {
 
 // tellBase is loop.tellBase.
 func (p *proc) tellBase(peers []protocol.PeerID) {
-	raw, ok, _ := p.n.disk.Snapshot()
+	raw, ok := p.n.serves()
 	if !ok || len(peers) == 0 {
 		return
 	}
@@ -312,13 +318,27 @@ func (p *proc) toldOfBase(from protocol.PeerID, f meshwire.Base) {
 	if p.n.by != nil {
 		inviter = p.n.by.peer
 	}
-	peer, ok := turn.WhoseBase(p.bases, inviter, p.peers[inviter] != nil)
+	known, inside := p.known(), 0
+	for _, m := range known {
+		if m.Inside && !m.Revoked && m.Valid {
+			inside++
+		}
+	}
+	own, _ := member.ParseChain(p.n.home.chain)
+	b := turn.Beginning{Told: p.bases, Inviter: inviter, Linked: p.peers[inviter] != nil, Others: inside - 1, House: func(peer protocol.PeerID) protocol.PeerID {
+		chain, err := member.ParseChain(known[peer].Chain)
+		if err != nil {
+			return peer
+		}
+		return turn.HouseOf(chain, own)
+	}}
+	peer, ok := b.Whose()
 	if !ok {
 		return
 	}
 	w, to, said := p.n.w, p.n.w.byPeer[peer], p.bases[peer]
 	w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
-		raw, ok, _ := to.disk.Snapshot()
+		raw, ok := to.serves()
 		if p.gone || to.p == nil || !ok || !w.network.passes(to.i, p.n.i) {
 			return
 		}
@@ -349,6 +369,9 @@ func (p *proc) begin() {
 	}
 	if !lacks || !p.rebased(p.n.disk.Begin(turn.BasesOf(snap), snap.Encode())) {
 		return
+	}
+	if w := p.n.w; w.lie(snap.Digest()) && p.n.by != w.liar.n {
+		w.fail("one member's word is no beginning", "node %d begins at what node %d made up", p.n.i, w.liar.n.i)
 	}
 	p.n.w.logf("node %d begins at a base", p.n.i)
 	p.n.w.Stats.Begins++

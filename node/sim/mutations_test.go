@@ -65,6 +65,8 @@ var mutations = []mutation{
 		{"node/replica/order.go", "	if h.sent > 0 {\n", "	if h.sent >= 0 {\n"}}, orderTest},
 	{"a base with what is owed: an open task lies below it", []edit{
 		{"roles/cut/bases.go", "	case owed.Why != \"\":\n		r.owed[log] = true\n", "	case owed.Why == \"-\":\n"}}, agedTest},
+	{"a false word holds: one member's word is a base, whatever was answered", []edit{
+		{"board/bases.go", "w.holds = ok && a.Digest == w.Digest && a.Fold == w.Fold; w.holds", "w.holds = ok || a.Digest == \"\"; w.holds"}}, agedTest},
 }
 
 const (

@@ -185,6 +185,7 @@ func (s *Stats) add(o *Stats) {
 	s.Bases += o.Bases
 	s.Leaves += o.Leaves
 	s.Begins += o.Begins
+	s.Lies += o.Lies
 }
 
 // check says what no run did: a simulation that never crashes proves nothing.

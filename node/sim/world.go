@@ -34,6 +34,7 @@ type World struct {
 	calm    bool          // nothing fails any more
 	mended  bool          // all clocks are right
 	lean    bool          // a long run: the judge keeps no book, and disks forget
+	liar    *liar         // of an aged run; nil: nobody is
 	aged    time.Duration // that went by while nothing ran
 	hasty   bool          // the control: a new main believes that it knows all claims
 	ledger  ledger
@@ -50,7 +51,7 @@ type World struct {
 type Stats struct {
 	Events, Frames, Commits, Crashes, Restores, Logged, Handled, Repeats, Refused int
 	Cuts, Joins, Clashes, Fulls, Takebacks                                        int
-	Bases, Leaves, Begins                                                         int
+	Bases, Leaves, Begins, Lies                                                   int
 	Terms, HandOvers, Takes, Granted, Ungranted, Released, Wipes, Missed          int
 }
 

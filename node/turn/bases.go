@@ -1,17 +1,12 @@
 package turn
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
-	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/cut"
 	"github.com/aster-mesh/aster/roles/member"
 )
@@ -185,41 +180,4 @@ func InsideOf(r *member.Roster) (out []protocol.PeerID) {
 		}
 	}
 	return out
-}
-
-// WhoseBase is the member whose snapshot a node takes that lacks what those who told of a base do not hold. It is whoever invited
-// the node, whatever others say: they may have let go less, or of late more. While that one is not linked all must say the same, and it
-// is the first by id. An inviter that is linked and told of none has all that is lacking.
-func WhoseBase(told map[protocol.PeerID]meshwire.Base, inviter protocol.PeerID, linked bool) (protocol.PeerID, bool) {
-	if _, ok := told[inviter]; ok {
-		return inviter, true
-	}
-	peers := slices.Sorted(maps.Keys(told))
-	for _, p := range peers[min(1, len(peers)):] {
-		if told[p] != told[peers[0]] {
-			return "", false
-		}
-	}
-	if len(peers) == 0 || linked {
-		return "", false
-	}
-	return peers[0], true
-}
-
-// TakesYoung says whether to begin at a snapshot would take a record from a node that is young there. Members agree on no such
-// base, whatever their settings and with a day to spare for their clocks, so it is another's word alone.
-func TakesYoung(store interface {
-	At(log protocol.LogID, seq uint64) (journal.Stored, bool, error)
-}, head func(protocol.LogID) uint64, snap *board.Snapshot, now time.Time) (bool, error) {
-	for _, b := range snap.Bases() {
-		st, found, err := store.At(b.Log, min(b.Seq, head(b.Log)))
-		var left *journal.BelowError
-		if err != nil && !errors.As(err, &left) {
-			return false, err
-		}
-		if err == nil && found && !st.Damaged && now.UnixMilli()-st.Record.Wall < protocol.MessageLife.Milliseconds() {
-			return true, nil
-		}
-	}
-	return false, nil
 }

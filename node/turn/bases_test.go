@@ -8,6 +8,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/meshwire"
 	"github.com/aster-mesh/aster/roles/cut"
+	"github.com/aster-mesh/aster/roles/member"
 )
 
 type listed []journal.Stored
@@ -58,25 +59,55 @@ func TestABaseRisesPastWhatHasNone(t *testing.T) {
 }
 
 // TestWhoseBaseIsTaken: members may begin at different bases for long, where one stopped letting records go. A newcomer begins all the
-// same: where its inviter does.
+// same: where its inviter does. While that one is away one member's word is not enough, nor that of all whom it let in.
 func TestWhoseBaseIsTaken(t *testing.T) {
 	one, other := meshwire.Base{Bytes: 1}, meshwire.Base{Bytes: 2}
+	house := func(p protocol.PeerID) protocol.PeerID { return p[:1] } // b2 was let in by b
 	for _, c := range []struct {
 		what   string
 		told   map[protocol.PeerID]meshwire.Base
 		linked bool
+		others int
 		whose  protocol.PeerID
 	}{
-		{"nobody told", nil, false, ""},
-		{"the inviter alone", map[protocol.PeerID]meshwire.Base{"inv": one}, true, "inv"},
-		{"all say the same", map[protocol.PeerID]meshwire.Base{"inv": one, "a": one}, true, "inv"},
-		{"another begins elsewhere", map[protocol.PeerID]meshwire.Base{"inv": one, "a": other}, true, "inv"},
-		{"the inviter has all of it", map[protocol.PeerID]meshwire.Base{"a": one}, true, ""},
-		{"the inviter is away", map[protocol.PeerID]meshwire.Base{"b": one, "a": one}, false, "a"},
-		{"it is away, and they differ", map[protocol.PeerID]meshwire.Base{"b": one, "a": other}, false, ""},
+		{"nobody told", nil, false, 9, ""},
+		{"the inviter alone", map[protocol.PeerID]meshwire.Base{"inv": one}, true, 9, "inv"},
+		{"all say the same", map[protocol.PeerID]meshwire.Base{"inv": one, "a": one}, true, 9, "inv"},
+		{"another begins elsewhere", map[protocol.PeerID]meshwire.Base{"inv": one, "a": other}, true, 9, "inv"},
+		{"the inviter has all of it", map[protocol.PeerID]meshwire.Base{"a": one, "b": one}, true, 9, ""},
+		{"the inviter is away", map[protocol.PeerID]meshwire.Base{"b": one, "a": one}, false, 9, "a"},
+		{"it is away, and one alone says so", map[protocol.PeerID]meshwire.Base{"a": one}, false, 3, ""},
+		{"one and whom it let in", map[protocol.PeerID]meshwire.Base{"b1": one, "b2": one, "b3": one}, false, 9, ""},
+		{"they are most members, which costs them nothing", map[protocol.PeerID]meshwire.Base{"b1": one, "b2": one}, false, 3, ""},
+		{"nobody else is left", map[protocol.PeerID]meshwire.Base{"b1": one, "b2": one}, false, 2, "b1"},
+		{"nobody else is left, and one says otherwise", map[protocol.PeerID]meshwire.Base{"b1": one, "b2": other}, false, 2, ""},
+		{"it is away, and they differ", map[protocol.PeerID]meshwire.Base{"b": one, "a": other}, false, 9, ""},
+		{"one lies beside others", map[protocol.PeerID]meshwire.Base{"b": one, "a": other, "c": one}, false, 9, "b"},
+		{"one lies with all whom it let in", map[protocol.PeerID]meshwire.Base{"b": one, "a1": other, "a2": other, "a3": other, "c": one}, false, 9, "b"},
+		{"the only other member", map[protocol.PeerID]meshwire.Base{"a": one}, false, 1, "a"},
+		{"as many say another", map[protocol.PeerID]meshwire.Base{"a": one, "b": one, "c": other, "d": other}, false, 9, ""},
 	} {
-		if whose, ok := WhoseBase(c.told, "inv", c.linked); whose != c.whose || ok != (c.whose != "") {
+		b := Beginning{Told: c.told, Inviter: "inv", Linked: c.linked, Others: c.others, House: house}
+		if whose, ok := b.Whose(); whose != c.whose || ok != (c.whose != "") {
 			t.Errorf("%s: %q, %v", c.what, whose, ok)
+		}
+	}
+}
+
+// TestTheHouseOfAMember is the first in its chain whom a node's own word does not rest on.
+func TestTheHouseOfAMember(t *testing.T) {
+	chain := func(peers ...protocol.PeerID) (out member.Chain) {
+		for _, p := range peers {
+			out = append(out, member.Link{Cert: member.Cert{Peer: p}})
+		}
+		return out
+	}
+	own := chain("me", "inv", "founder")
+	for want, c := range map[protocol.PeerID]member.Chain{
+		"b": chain("b", "founder"), "c": chain("c", "inv", "founder"), "d": chain("e", "d", "founder"), "f": chain("g", "h", "f", "inv", "founder"), "": chain("founder"),
+	} {
+		if got := HouseOf(c, own); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
