@@ -142,6 +142,9 @@ func (s *State) baseStep(at pos, wall int64, body protocol.CutBody) {
 		return
 	}
 	delete(b.open, at.log)
+	if !s.log(at.log).said.word(len(of)) {
+		return
+	}
 	b.addWord(&BaseHeld{At: at, Wall: wall, Asked: open.At, Prev: open.Prev, Marks: of, Fold: body.Fold, Digest: digest})
 }
 
@@ -161,7 +164,7 @@ func (b *bases) addWord(w *BaseHeld) {
 func (s *State) baseAnswer(at pos, body protocol.CutBody) {
 	log, err := protocol.ParseLogID(body.Log)
 	digest, ok := readDigest(body.Digest)
-	if err != nil || !ok {
+	if err != nil || !ok || !s.log(at.log).said.answer(log.Peer) {
 		return
 	}
 	s.addAnswer(CutAnswer{At: at, Log: logText{log}, Seq: body.Seq, Fold: body.Fold, Digest: digest})

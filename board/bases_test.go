@@ -177,7 +177,7 @@ func TestAWordOfAnEarlierProgramIsNoLie(t *testing.T) {
 	ask := j.asks(in, "", map[protocol.LogID]uint64{in.id: 4})
 	j.answers(in, ask, digestOf(1))
 	j.answers(b, ask, digestOf(1))
-	j.says(b, ask, digestOf(1), func(b *protocol.CutBody) { b.Fold = FoldVersion - 1 })
+	j.says(b, ask, digestOf(1), func(b *protocol.CutBody) { b.Fold = foldsThatCheck - 1 })
 	everyOrder(t, j, func(s *State) {
 		if held, _ := s.BaseHeld(); held != nil || len(s.BaseFalse()) > 0 {
 			t.Fatalf("%+v %+v", held, s.BaseFalse())

@@ -50,7 +50,7 @@ func (s *State) checkpoint(base bool) []byte {
 	items := map[*task][]pos{}
 	for _, ls := range s.logs {
 		if ls.mark > 0 || len(ls.waiting) > 0 {
-			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, waitingInOrder(ls.waiting), slices.Sorted(maps.Keys(ls.bound)), ls.ranges})
+			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, waitingInOrder(ls.waiting), slices.Sorted(maps.Keys(ls.bound)), ls.ranges, ls.said.image()})
 		}
 		for _, item := range ls.delegates {
 			items[item.task] = append(items[item.task], item.at)
@@ -109,6 +109,9 @@ func decodeImage(body []byte, kept int) (*State, error) {
 		}
 		ls := s.log(log)
 		ls.mark, ls.waiting, ls.ranges = m.Mark, m.Waiting, m.Ranges
+		if m.Said != nil {
+			ls.said = *m.Said
+		}
 		for _, id := range m.Bound {
 			ls.binds(protocol.BindBody{Agent: id, Home: log.Peer})
 		}
@@ -124,9 +127,7 @@ func decodeImage(body []byte, kept int) (*State, error) {
 	for i := range img.Fences {
 		s.fences[img.Fences[i].Peer] = &img.Fences[i]
 	}
-	for i := range img.Forks {
-		s.forks[img.Forks[i].Log.Peer] = &img.Forks[i]
-	}
+	s.restoreForks(img.Forks)
 	s.restoreCut(img)
 	if err := s.restoreBases(img.Bases); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)

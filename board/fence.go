@@ -1,6 +1,7 @@
 package board
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,23 +74,64 @@ func (l *logText) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// forksTold is of how many nodes the word of one is kept: as many as a mesh has. Of more the ones that it told of longest ago give
+// way, so that what is kept depends on the set of its words alone. Who tells of nodes that are none crowds out its own words.
+const forksTold = protocol.NodesMax
+
 // fork takes an inside node's word on another's log. Of several that tell of one node the newest is shown.
 func (s *State) fork(at pos, wall int64, body protocol.ForkBody) {
 	log, err := protocol.ParseLogID(body.Log)
 	if err != nil || body.Seq == 0 {
 		return
 	}
-	if old := s.forks[log.Peer]; old == nil || old.At.before(at) {
-		s.forks[log.Peer] = &Fork{at, wall, at.log.Peer, logText{log}, body.Seq}
+	told := s.forks[at.log.Peer]
+	if told == nil {
+		told = map[protocol.PeerID]*Fork{}
+		s.forks[at.log.Peer] = told
 	}
+	if old := told[log.Peer]; old != nil && !old.At.before(at) {
+		return
+	}
+	told[log.Peer] = &Fork{at, wall, at.log.Peer, logText{log}, body.Seq}
+	if len(told) <= forksTold {
+		return
+	}
+	var first *Fork
+	for _, f := range told {
+		if first == nil || f.At.before(first.At) {
+			first = f
+		}
+	}
+	delete(told, first.Log.Peer)
 }
 
 // Forks are the newest fork told of each node that has one, sorted by node.
 func (s *State) Forks() []Fork {
-	out := make([]Fork, 0, len(s.forks))
-	for _, f := range s.forks {
-		out = append(out, *f)
+	newest := map[protocol.PeerID]Fork{}
+	for _, f := range s.toldForks() {
+		newest[f.Log.Peer] = f
 	}
-	slices.SortFunc(out, func(a, b Fork) int { return strings.Compare(string(a.Log.Peer), string(b.Log.Peer)) })
+	return slices.SortedFunc(maps.Values(newest), func(a, b Fork) int { return strings.Compare(string(a.Log.Peer), string(b.Log.Peer)) })
+}
+
+// toldForks are all that are kept, in order.
+func (s *State) toldForks() []Fork {
+	out := []Fork{}
+	for _, told := range s.forks {
+		for _, f := range told {
+			out = append(out, *f)
+		}
+	}
+	slices.SortFunc(out, func(a, b Fork) int { return a.At.compare(b.At) })
 	return out
+}
+
+func (s *State) restoreForks(forks []Fork) {
+	for i := range forks {
+		f := &forks[i]
+		if s.forks[f.By] == nil {
+			s.forks[f.By] = map[protocol.PeerID]*Fork{}
+		}
+		s.forks[f.By][f.Log.Peer] = f
+	}
 }

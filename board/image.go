@@ -49,6 +49,7 @@ type markImage struct {
 	Waiting []waitingReceipt   `json:"waiting,omitempty"`
 	Bound   []protocol.AgentID `json:"bound,omitempty"` // folded, sorted
 	Ranges  uint64             `json:"ranges,omitempty"`
+	Said    *baseSaid          `json:"said,omitempty"`
 }
 
 type bindingImage struct {
@@ -162,7 +163,7 @@ func (s *State) image() image {
 		}
 	}
 	img.Document = s.document
-	img.Fences, img.Forks = s.Fences(), s.Forks()
+	img.Fences, img.Forks = s.Fences(), s.toldForks()
 	img.Channels = s.channels.list()
 	img.Bases = s.basesImage()
 	img.Cut, img.CutAnswers = s.cut, byPeer(s.cutAnswers)

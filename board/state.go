@@ -47,10 +47,10 @@ type State struct {
 	channels     Channels                                           // replaced, never changed
 	claims       map[claimKey]*claim
 	decided      map[decidedKey]decided
-	fences       map[protocol.PeerID]*Fence    // the newest of each node
-	forks        map[protocol.PeerID]*Fork     // the newest of each node
-	cut          *Cut                          // the newest; nil: none yet
-	cutAnswers   map[protocol.PeerID]CutAnswer // the newest of each node
+	fences       map[protocol.PeerID]*Fence                    // the newest of each node
+	forks        map[protocol.PeerID]map[protocol.PeerID]*Fork // by who told of it, then node: the newest
+	cut          *Cut                                          // the newest; nil: none yet
+	cutAnswers   map[protocol.PeerID]CutAnswer                 // the newest of each node
 	bases        bases
 	from         *Snapshot    // where Restart begins; nil: before the first record
 	recent       delegateHeap // the newest Delegates, kept at most
@@ -62,7 +62,8 @@ type logState struct {
 	id        protocol.LogID
 	mark      uint64 // the last seq taken
 	delegates map[uint64]*delegateItem
-	ranges    uint64                    // of receipts that its author wrote: see affords
+	ranges    uint64 // of receipts that its author wrote: see affords
+	said      baseSaid
 	waiting   []waitingReceipt          // for messages above mark
 	bound     map[protocol.AgentID]bool // folded: whose binding by the log's author stands in it
 }
@@ -93,7 +94,7 @@ func newState(roster *member.Roster, kept int) *State {
 		claims:       map[claimKey]*claim{},
 		decided:      map[decidedKey]decided{},
 		fences:       map[protocol.PeerID]*Fence{},
-		forks:        map[protocol.PeerID]*Fork{},
+		forks:        map[protocol.PeerID]map[protocol.PeerID]*Fork{},
 		cutAnswers:   map[protocol.PeerID]CutAnswer{},
 		bases:        newBases(),
 		kept:         kept,

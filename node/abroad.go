@@ -49,6 +49,8 @@ type farBoard struct {
 	rooms map[string]*farRoom        // in which agents of ours are, by what they are called there
 	dirty bool                       // boards.json does not say so yet
 	left  chan struct{}              // closed when it was given up; nil: it is not to be
+
+	bought map[string]bool // large values that were booked, by their SHA-256
 }
 
 // joinedBoard is a board as boards.json keeps it. The file holds keys, and is its owner's alone like all of the home.

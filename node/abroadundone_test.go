@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -74,5 +75,51 @@ func TestWhatIsLeftWithABoardIsNotBooked(t *testing.T) {
 			return bytes
 		}
 		until(t, "it is given back", func() bool { return booked() == tt.want })
+	}
+}
+
+// TestALargeValueOfABoardIsPaidForOnce: what is kept before a message is judged stays booked whatever becomes of the message, and of an id
+// that is known here nothing is kept. Else a board would fill the disk by one id, or by what finds no room in an inbox.
+func TestALargeValueOfABoardIsPaidForOnce(t *testing.T) {
+	one := founds(t, "one", "", "")
+	one.has(t, "alice")
+	b := one.n.newFarBoard(joinedBoard{Name: "two"})
+	v := &visit{s: &seat{b: b}}
+	booked := func() int64 {
+		got, _ := one.n.outsideUsed.Load(protocol.PeerID(boardQuota("two")))
+		bytes, _ := got.(int64)
+		return bytes
+	}
+	large := func(id protocol.MsgID, from protocol.AgentID, word string) *protocol.Envelope {
+		return &protocol.Envelope{ID: id, From: from, Intent: "Note", Value: protocol.EncodeBody(map[string]string{"text": strings.Repeat(word, protocol.ValueBytesInline)})}
+	}
+	takes := func(env *protocol.Envelope, kept bool) {
+		t.Helper()
+		back, no, ok := v.charged(env)
+		if back != 0 || no != nil || !ok || env.Value != nil {
+			t.Fatalf("%d, %v, %v: %d bytes stay in it", back, no, ok, len(env.Value))
+		}
+		if one.n.store.HasBlob(env.ValueBlob.SHA256) != kept {
+			t.Errorf("its value is on the disk: %v", !kept)
+		}
+	}
+	takes(large("m1", "bob@two", "a"), true)
+	paid := booked()
+	if paid < protocol.ValueBytesInline {
+		t.Errorf("%d bytes are booked", paid)
+	}
+	takes(large("m1", "bob@two", "a"), true) // it found no room, and comes again
+	takes(large("m2", "bob@two", "a"), true)
+	sent, err := one.n.Send(t.Context(), api.SendRequest{FromBoard: true, To: "alice", Intent: "Note", Value: protocol.EncodeBody(map[string]string{"text": "x"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	takes(large(sent.MsgID, "", "b"), false)
+	if got := booked(); got != paid {
+		t.Errorf("%d bytes are booked, and were %d", got, paid)
+	}
+	takes(large("m3", "bob@two", "c"), true)
+	if got := booked(); got != 2*paid {
+		t.Errorf("%d bytes are booked, want %d", got, 2*paid)
 	}
 }

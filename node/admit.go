@@ -217,8 +217,8 @@ func (n *Node) Invite(ctx context.Context, req api.InviteRequest) (api.InviteRes
 	expires := n.time().Add(ttl)
 	done := make(chan struct{})
 	err := n.loop.post(ctx, func() {
-		if !n.loop.roster().Issuer(n.home.peer) {
-			refusal = protocol.Refuse(protocol.CodeWrongRole, "this node is an outside member and cannot invite", "ask a member inside: aster invite")
+		if r := n.loop.mayIssue("invite", "aster invite"); r != nil {
+			refusal = r
 			close(done)
 			return
 		}
@@ -281,8 +281,8 @@ func (n *Node) RevokeMember(ctx context.Context, peer protocol.PeerID, reason st
 		if peer == n.home.peer {
 			return nil, protocol.Refuse(protocol.CodeNotAllowed, "a node does not revoke itself", "aster leave")
 		}
-		if !n.loop.roster().Issuer(n.home.peer) {
-			return nil, protocol.Refuse(protocol.CodeWrongRole, "this node is an outside member and cannot revoke", "ask a member inside")
+		if r := n.loop.mayIssue("revoke", "aster member revoke"); r != nil {
+			return nil, r
 		}
 		if _, ok := n.loop.roster().Member(peer); !ok {
 			return nil, protocol.Refuse(protocol.CodeUnknownID, "no member %s", "aster member list shows them", string(peer))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aster-mesh/aster/board"
+	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/cut"
 	"github.com/aster-mesh/aster/roles/member"
@@ -70,7 +71,7 @@ func takesNoYoung(t *testing.T, records time.Duration, why string) {
 func joined(t *testing.T, log *safeBuffer, na, nb, nc **Node) (first *running) {
 	t.Helper()
 	cfg := func(c *Config) {
-		c.cutLook, c.Log, c.Retention.Records = -1, log.logger(), 90*24*time.Hour
+		c.cutLook, c.fetchWindow, c.Log, c.Retention.Records = -1, 50*time.Millisecond, log.logger(), 90*24*time.Hour
 	}
 	first = start(t, func(c *Config) { cfg(c); c.Name, c.probe = "devbox", func(n *Node) { *na = n } })
 	start(t, func(c *Config) {
@@ -106,8 +107,45 @@ func TestOneMembersBaseIsNotTakenWhileTheInviterIsAway(t *testing.T) {
 	}
 }
 
+// TestASnapshotThatComesAtATrickleIsFetchedOfAnother, and who gives it so is not asked again for a while.
+func TestASnapshotThatComesAtATrickleIsFetchedOfAnother(t *testing.T) {
+	var log safeBuffer
+	var na, nb, nc *Node
+	joined(t, &log, &na, &nb, &nc)
+	slow, other := nb, nc
+	if nc.home.peer < nb.home.peer {
+		slow, other = nc, nb
+	}
+	snap := inventedBase(t, nb)
+	slow.begins.Store(snap)
+	other.begins.Store(snap)
+	slow.mesh.Handle(mesh.Base, true, func(_ protocol.PeerID, s mesh.Stream) {
+		raw := snap.Encode()
+		for i := range raw {
+			if _, err := s.Write(raw[i : i+1]); err != nil || pause(t.Context(), 10*time.Millisecond) != nil {
+				return
+			}
+		}
+	})
+	stalled := false
+	until(t, "the snapshot is here, of the other", func() bool {
+		if err := na.loop.call(t.Context(), func() {
+			stalled = stalled || na.loop.stalled(slow.home.peer)
+			delete(na.loop.stalls, other.home.peer) // a slow machine may have held it up, too
+		}); err != nil {
+			t.Fatal(err)
+		}
+		tells(t, slow, na)
+		tells(t, other, na)
+		return stalled && strings.Contains(log.String(), "would take young records")
+	})
+}
+
 // TestWhoBeganAtAnothersWordSaysSoUntilItIsConfirmed: by a word of a majority on record, and loudly if its board differs.
 func TestWhoBeganAtAnothersWordSaysSoUntilItIsConfirmed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of whole nodes")
+	}
 	var w aged
 	var na, nb *Node
 	w.start(t, "devbox", "", oneDay, &na)

@@ -42,15 +42,17 @@ type Config struct {
 	// Ready is called once, when the node serves.
 	Ready func(api.Ready)
 
-	probe      func(*Node)   // tests look inside
-	silentWait time.Duration // tests; 0: a minute
-	pushes     pushService   // tests; nil: the Internet's
-	pushEvery  time.Duration // tests; 0: pushLook
-	pushSettle time.Duration // tests; 0: webpush.Settle
-	askTime    time.Duration // tests; 0: half a minute
-	goneAfter  time.Duration // tests; 0: a minute
-	baseBytes  int           // tests; how large the snapshot of what leaves may be; 0: as large as members can fetch
-	cutLook    time.Duration // tests; 0: a minute; below: not by itself
+	probe       func(*Node)   // tests look inside
+	silentWait  time.Duration // tests; 0: a minute
+	pushes      pushService   // tests; nil: the Internet's
+	pushEvery   time.Duration // tests; 0: pushLook
+	pushSettle  time.Duration // tests; 0: webpush.Settle
+	askTime     time.Duration // tests; 0: half a minute
+	goneAfter   time.Duration // tests; 0: a minute
+	baseBytes   int           // tests; how large the snapshot of what leaves may be; 0: as large as members can fetch
+	cutLook     time.Duration // tests; 0: a minute; below: not by itself
+	halfAfter   time.Duration // tests; 0: a minute
+	fetchWindow time.Duration // tests; 0: half a minute
 
 	ahead func() time.Duration // tests; how far the loop's clock is ahead of the machine's; nil: not at all
 }

@@ -102,7 +102,7 @@ func TestReleaseOnAFullStoreIsRefused(t *testing.T) {
 	}
 }
 
-// TestALoopOnAFullDiskPauses, longer each time and at most for a second, and pauses no more once a turn was taken.
+// TestALoopOnAFullDiskPauses, longer each time and at most for a second, and pauses no more once a turn was taken, or owed nothing.
 func TestALoopOnAFullDiskPauses(t *testing.T) {
 	var n *Node
 	start(t, func(c *Config) { c.probe = func(got *Node) { n = got } })
@@ -130,11 +130,23 @@ func TestALoopOnAFullDiskPauses(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.loop.ask(t.Context(), func(tok hub.Token) hub.Input { return hub.Declare{Agent: "bob", Client: "cli", Token: tok} }); err != nil {
+	after := func() (d time.Duration) {
+		t.Helper()
+		if err := n.loop.call(t.Context(), func() { d = n.loop.crowded }); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if d := after(); d != 0 {
+		t.Errorf("it pauses for %s after a turn that owed nothing", d)
+	}
+	if _, err := n.loop.ask(t.Context(), func(tok hub.Token) hub.Input {
+		n.loop.crowd()
+		return hub.Declare{Agent: "bob", Client: "cli", Token: tok}
+	}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a turn was taken", func() bool {
-		var after time.Duration
-		return n.loop.call(t.Context(), func() { after = n.loop.crowded }) == nil && after == 0
-	})
+	if d := after(); d != 0 {
+		t.Errorf("it pauses for %s after a turn that was taken", d)
+	}
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -28,6 +29,15 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 		invite = &in
 	}
 	back := invite != nil && string(invite.Mesh) == m.Mesh && m.Revoked != ""
+	if invite != nil && string(invite.Mesh) == m.Mesh && !back {
+		half, err := n.halfMember()
+		if err != nil {
+			return nil, err
+		}
+		if half {
+			return invite, nil
+		}
+	}
 	if m.Mesh != "" && invite != nil && string(invite.Mesh) == m.Mesh && !back {
 		n.warnings.set("join", "this home is in that mesh already; the invite was not used")
 		invite = nil
@@ -123,6 +133,18 @@ func (n *Node) retire() error {
 	return n.home.saveMesh()
 }
 
+// joinAgain is join. A home that is in that mesh already, and half a member, starts also where the invite is not taken.
+func (n *Node) joinAgain(invite *member.Invite) (*api.Joined, error) {
+	again := len(n.home.mesh.Chain) > 0 && n.home.mesh.Revoked == ""
+	joined, err := n.join(invite)
+	var no *protocol.Refusal
+	if again && errors.As(err, &no) {
+		n.warnings.set("join", "this home is in that mesh already, and the invite was not taken: "+no.Error())
+		return nil, nil
+	}
+	return joined, err
+}
+
 // join redeems an invite at its inviter. On a refusal the home is as before.
 func (n *Node) join(invite *member.Invite) (*api.Joined, error) {
 	m := &n.home.mesh
@@ -155,7 +177,7 @@ func (n *Node) join(invite *member.Invite) (*api.Joined, error) {
 	if cert.Peer != n.home.peer {
 		return nil, protocol.Refuse(protocol.CodeCertBad, "the certificate is another node's", "aster invite makes a new invite")
 	}
-	m.Chain, m.Name, m.Agent, m.Revoked = answer.Chain, cert.Name, n.cfg.Agent, ""
+	m.Chain, m.Name, m.Inviter, m.Agent, m.Revoked = answer.Chain, cert.Name, invite.Inviter, cmp.Or(n.cfg.Agent, m.Agent), ""
 	n.ownRole.Store(cert.Role)
 	joined := &api.Joined{Transport: transportOf(addr), Direct: true}
 	for _, in := range answer.Members {

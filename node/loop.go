@@ -82,6 +82,7 @@ type loop struct {
 	mending
 	tracing      tracing
 	toldBases    map[protocol.PeerID]meshwire.Base // of linked peers that do not hold what this node lacks
+	stalls       map[protocol.PeerID]time.Time     // until when a member that gave no snapshot is not asked again
 	beginning    *beginning                        // where to begin after this turn
 	membersDirty bool
 	owed         bool      // something was stepped after this turn's commit
@@ -311,7 +312,9 @@ func (l *loop) finish() error {
 			if err != nil {
 				return err
 			}
-			l.crowded = 0
+		}
+		if taken == 0 {
+			l.crowded = 0 // also where nothing is owed any more
 		}
 		for _, f := range l.after {
 			f(nil)

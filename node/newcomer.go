@@ -1,11 +1,9 @@
 package node
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -26,9 +24,6 @@ import (
 
 // warnBeginning is about where this node is to begin; bases.go warns of what it makes otherwise.
 const warnBeginning = "begins"
-
-// fetchTime bounds the fetching of one snapshot.
-const fetchTime = 10 * time.Minute
 
 // standsOn is the base that the board of a store stands on; nil: none.
 func standsOn(store *journal.Journal, id member.MeshID, log *slog.Logger) (*board.Snapshot, error) {
@@ -124,7 +119,7 @@ func (l *loop) chooseBase() {
 	inviter := l.n.home.mesh.Inviter
 	known := l.known()
 	own, _ := member.ParseChain(l.n.home.mesh.Chain)
-	b := turn.Beginning{Told: l.toldBases, Inviter: inviter, Linked: l.peers[inviter] != nil, Others: len(l.insideMembers()) - 1}
+	b := turn.Beginning{Told: l.toldBases, Inviter: inviter, Linked: l.peers[inviter] != nil, Others: len(l.insideMembers()) - 1, Stalled: l.stalled}
 	b.House = func(p protocol.PeerID) protocol.PeerID {
 		chain, err := member.ParseChain(known[p].Chain)
 		if err != nil {
@@ -134,7 +129,7 @@ func (l *loop) chooseBase() {
 	}
 	peer, ok := b.Whose()
 	switch {
-	case !ok && b.Linked:
+	case !ok && b.Linked && !l.stalled(inviter):
 		l.n.warnings.clear(warnBeginning) // whoever invited this node has all that is lacking, or has yet to speak
 		return
 	case !ok:
@@ -160,49 +155,14 @@ func (l *loop) waitsToBegin(told map[protocol.PeerID]meshwire.Base) string {
 	}
 	line := "what " + protocol.CutText(strings.Join(names, ", "), 200) + " holds begins at a base, and this node lacks what is before it. It begins there once members of which " +
 		"none let the other in say the same, or all others that are left"
-	if inviter := l.n.home.mesh.Inviter; inviter != "" {
+	if inviter := l.n.home.mesh.Inviter; l.peers[inviter] != nil {
+		line += ", or " + l.n.nameOf(inviter) + " gives what it told of, which did not come"
+	} else if inviter != "" {
 		line += ", or " + l.n.nameOf(inviter) + " is linked, which invited it. Start that node: aster up"
 	} else {
 		line += ". Start more of them: aster up"
 	}
 	return line
-}
-
-// fetching fetches snapshots for as long as the node runs.
-func (n *Node) fetching(ctx context.Context) error {
-	for {
-		select {
-		case from := <-n.fetch:
-			if err := n.fetchBase(ctx, from); err != nil && ctx.Err() == nil {
-				n.log.Warn("the snapshot at which a member begins was not taken", "peer", from.peer, "err", err)
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-func (n *Node) fetchBase(ctx context.Context, from baseFrom) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	s, err := n.mesh.OpenStream(ctx, from.peer, mesh.Base)
-	if err != nil {
-		return err
-	}
-	defer s.Reset()
-	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
-	raw, err := io.ReadAll(io.LimitReader(s, int64(from.base.Bytes)+1))
-	if err != nil {
-		return fmt.Errorf("read a snapshot: %w", err)
-	}
-	snap, err := board.DecodeSnapshot(raw)
-	if err != nil {
-		return err
-	}
-	if snap.Digest() != hex.EncodeToString(from.base.Digest[:]) || string(snap.Mesh()) != n.home.mesh.Mesh {
-		return errors.New("it is another than was said")
-	}
-	return n.loop.call(ctx, func() { n.loop.beginning = &beginning{snap, from.peer} })
 }
 
 // serveBase gives the snapshot at which this node begins to a member of the inside.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,13 @@ func TestAnOffenderIsHeardAgainLater(t *testing.T) {
 			t.Error("it waits again")
 		}
 		o.cutOff(babbler, time.Now())
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { heard <- o.wait(ctx, babbler) }()
+		synctest.Wait()
+		stop()
+		if <-heard || time.Since(began) != offenderOut {
+			t.Error("it waits on when the node has ended")
+		}
 		if len(o.until) != 1 || len(o.waits) != 0 {
 			t.Errorf("%d are remembered, %d wait", len(o.until), len(o.waits))
 		}

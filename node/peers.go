@@ -25,6 +25,7 @@ type peerState struct {
 	compared bool // its whole vector has come once
 	compares int  // how often one of all its logs has
 	lastSeen time.Time
+	since    time.Time
 }
 
 // pack encodes a frame for the mesh, which frames it itself: type, then body.
@@ -66,7 +67,7 @@ func (l *loop) linkUp(info mesh.LinkInfo) {
 		l.n.mesh.CloseRevoked(info.Peer)
 		return
 	}
-	l.peers[info.Peer] = &peerState{link: info, lastSeen: l.now}
+	l.peers[info.Peer] = &peerState{link: info, lastSeen: l.now, since: l.now}
 	l.log.Info("link up", "peer", info.Peer, "transport", info.Transport, "addr", info.Addr)
 	l.sendTo(info.Peer, meshwire.Hello{
 		Version: meshwire.Version, Mesh: l.n.home.mesh.Mesh, Start: l.n.startID, Name: l.n.home.mesh.Name,

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -59,7 +60,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() { err = errors.Join(err, n.mesh.Close()) }()
 	var joined *api.Joined
 	if invite != nil {
-		if joined, err = n.join(invite); err != nil {
+		if joined, err = n.joinAgain(invite); err != nil {
 			return err
 		}
 	}
@@ -101,14 +102,10 @@ func (n *Node) open(board net.Listener) error {
 }
 
 func (c *Config) fill() {
-	if c.silentWait == 0 {
-		c.silentWait = silentWait
-	}
+	c.silentWait, c.askTime = cmp.Or(c.silentWait, silentWait), cmp.Or(c.askTime, askTime)
+	c.halfAfter, c.fetchWindow = cmp.Or(c.halfAfter, halfAfter), cmp.Or(c.fetchWindow, fetchWindow)
 	if c.Deadlock.After <= 0 {
 		c.Deadlock.After = deadlockAfter
-	}
-	if c.askTime == 0 {
-		c.askTime = askTime
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

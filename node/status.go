@@ -130,6 +130,7 @@ func (l *loop) warned(st *api.Status) {
 	add("fork", l.forkWarnings()...)
 	add("differ", l.cutWarnings()...)
 	add("bases", l.baseWarnings()...)
+	add("half", l.halfWarnings()...)
 	if why := l.n.store.Suspicion(); why != "" {
 		add("suspect", "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
 	}

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -152,21 +154,71 @@ func (v *visit) take(m *foreign.Message, files []protocol.BlobRef) {
 }
 
 // charged books what a message takes here, unless it is a repeat, and puts a large value beside its record. Not ok: that could not
-// be kept, and the board gives it again.
+// be kept, and the board gives it again. A large value is on the disk before the message is judged, so it is booked once for all, whatever
+// becomes of the message; of an id that is known here nothing is kept, be its value another.
 func (v *visit) charged(env *protocol.Envelope) (booked int, no *protocol.Refusal, ok bool) {
 	n, b := v.s.b.n, v.s.b
-	if _, known, err := n.store.Identity(env.Identity()); err == nil && !known {
-		booked = hub.Size(env)
-		if no = b.spend(booked); no != nil {
-			return 0, no, true
+	large := len(env.Value) > protocol.ValueBytesInline
+	sha := ""
+	if large {
+		sum := sha256.Sum256(env.Value)
+		sha = hex.EncodeToString(sum[:])
+	}
+	size := hub.Size(env)
+	switch _, known, err := n.store.Identity(env.Identity()); {
+	case err == nil && known && large:
+		env.Value, env.ValueBlob = nil, &protocol.BlobRef{SHA256: sha, Bytes: int64(len(env.Value))}
+		return 0, nil, true
+	case err == nil && known:
+		return 0, nil, true
+	case large:
+		no = b.buy(sha, size)
+	default:
+		if no = b.spend(size); no == nil {
+			booked = size
 		}
+	}
+	if no != nil {
+		return 0, no, true
 	}
 	if err := n.spill(n.ctx, env); err != nil && !errors.As(err, &no) {
 		n.log.Error("large value not kept", "part", "board", "err", err)
-		b.giveBack(booked)
+		if b.giveBack(booked); large {
+			b.unbuy(sha, size)
+		}
 		return 0, nil, false
 	}
 	return booked, no, true
+}
+
+// buy books a large value, unless it was before.
+func (b *farBoard) buy(sha string, bytes int) *protocol.Refusal {
+	b.mu.Lock()
+	bought := b.bought[sha]
+	b.mu.Unlock()
+	if bought {
+		return nil
+	}
+	if no := b.spend(bytes); no != nil {
+		return no
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bought == nil {
+		b.bought = map[string]bool{}
+	}
+	b.bought[sha] = true // what all of them take bounds how many there are
+	return nil
+}
+
+func (b *farBoard) unbuy(sha string, bytes int) {
+	b.mu.Lock()
+	bought := b.bought[sha]
+	delete(b.bought, sha)
+	b.mu.Unlock()
+	if bought {
+		b.giveBack(bytes)
+	}
 }
 
 // settleUp gives back what was booked for a message that was here before, or that is left with its board for now. What is refused

@@ -91,6 +91,16 @@ const (
 	// PushBacklogBytes is how far a peer may be behind before it is served from the store.
 	PushBacklogBytes = 1 << 20
 
+	// BaseWordsMax is how many words that a base holds count in one log, which is one start of a node, and BaseWordMarksMax how
+	// many logs they may name together: a node says one a day at most and names some fifty logs each time, so that is three years
+	// without a restart. Every board keeps those that hold nowhere, since their answers may still come.
+	BaseWordsMax     = 1 << 10
+	BaseWordMarksMax = 1 << 16
+	// BaseAnswersMax is how many answers to proposals of bases count in one log, BaseAnswersToOneMax how many of them to one node's.
+	// One a day is due. Who proposes without end, and is answered every quarter of an hour, uses up its own part alone.
+	BaseAnswersMax      = 1 << 12
+	BaseAnswersToOneMax = 1 << 10
+
 	// CommitRecordsMax bounds what one signature and one sync cover.
 	CommitRecordsMax = 256
 

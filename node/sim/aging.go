@@ -325,7 +325,7 @@ func (p *proc) toldOfBase(from protocol.PeerID, f meshwire.Base) {
 		}
 	}
 	own, _ := member.ParseChain(p.n.home.chain)
-	b := turn.Beginning{Told: p.bases, Inviter: inviter, Linked: p.peers[inviter] != nil, Others: inside - 1, House: func(peer protocol.PeerID) protocol.PeerID {
+	b := turn.Beginning{Told: p.bases, Inviter: inviter, Linked: p.peers[inviter] != nil, Others: inside - 1, Stalled: func(protocol.PeerID) bool { return false }, House: func(peer protocol.PeerID) protocol.PeerID {
 		chain, err := member.ParseChain(known[peer].Chain)
 		if err != nil {
 			return peer

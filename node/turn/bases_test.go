@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -85,9 +86,16 @@ func TestWhoseBaseIsTaken(t *testing.T) {
 		{"one lies beside others", map[protocol.PeerID]meshwire.Base{"b": one, "a": other, "c": one}, false, 9, "b"},
 		{"one lies with all whom it let in", map[protocol.PeerID]meshwire.Base{"b": one, "a1": other, "a2": other, "a3": other, "c": one}, false, 9, "b"},
 		{"the only other member", map[protocol.PeerID]meshwire.Base{"a": one}, false, 1, "a"},
+		{"one of them gives nothing", map[protocol.PeerID]meshwire.Base{"a": one, "z": one}, false, 9, "a"},
+		{"both give nothing", map[protocol.PeerID]meshwire.Base{"z1": one, "y1": one}, false, 9, ""},
+		{"the inviter gives nothing, another has the same", map[protocol.PeerID]meshwire.Base{"inv": one, "a": other, "b": one, "c": other}, true, 9, "b"},
+		{"the inviter gives nothing, nobody has the same", map[protocol.PeerID]meshwire.Base{"inv": one, "a": other, "c": other}, true, 9, "a"},
+		{"the inviter gives nothing, and one alone says another", map[protocol.PeerID]meshwire.Base{"inv": one, "a": other}, true, 9, ""},
 		{"as many say another", map[protocol.PeerID]meshwire.Base{"a": one, "b": one, "c": other, "d": other}, false, 9, ""},
 	} {
-		b := Beginning{Told: c.told, Inviter: "inv", Linked: c.linked, Others: c.others, House: house}
+		b := Beginning{Told: c.told, Inviter: "inv", Linked: c.linked, Others: c.others, House: house, Stalled: func(p protocol.PeerID) bool {
+			return p[0] == 'z' || p[0] == 'y' || p == "inv" && strings.HasPrefix(c.what, "the inviter gives nothing")
+		}}
 		if whose, ok := b.Whose(); whose != c.whose || ok != (c.whose != "") {
 			t.Errorf("%s: %q, %v", c.what, whose, ok)
 		}

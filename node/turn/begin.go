@@ -20,17 +20,25 @@ type Beginning struct {
 	Linked  bool                              // that one is
 	Others  int                               // how many other members of the inside are known
 	House   func(protocol.PeerID) protocol.PeerID
+	Stalled func(protocol.PeerID) bool // gave nothing of late: its word counts, and it is not asked
 }
 
 // Whose is the member whose snapshot is taken. It is whoever invited the node, whatever others say: they may have let go less, or of
 // late more. An inviter that is linked and told of none has all that is lacking. While it is away no member's word alone is taken: those
 // of two houses must say the same, and no other base may have as many. How many members a house has counts nothing, since it makes
 // as many as it likes; its word is taken where nobody else is left, the inviter included.
+// What the inviter told of is taken of whoever has the same; if none gives it, the inviter counts as away.
 func (b *Beginning) Whose() (protocol.PeerID, bool) {
-	if _, ok := b.Told[b.Inviter]; ok {
+	peers := slices.Sorted(maps.Keys(b.Told))
+	f, told := b.Told[b.Inviter]
+	if told && !b.Stalled(b.Inviter) {
 		return b.Inviter, true
 	}
-	if b.Linked {
+	if told {
+		if i := slices.IndexFunc(peers, func(p protocol.PeerID) bool { return b.Told[p] == f && !b.Stalled(p) }); i >= 0 {
+			return peers[i], true
+		}
+	} else if b.Linked {
 		return "", false
 	}
 	type voices struct {
@@ -39,11 +47,14 @@ func (b *Beginning) Whose() (protocol.PeerID, bool) {
 		houses map[protocol.PeerID]bool
 	}
 	by := map[meshwire.Base]*voices{}
-	for _, p := range slices.Sorted(maps.Keys(b.Told)) {
+	for _, p := range peers {
 		v := by[b.Told[p]]
 		if v == nil {
-			v = &voices{first: p, houses: map[protocol.PeerID]bool{}}
+			v = &voices{houses: map[protocol.PeerID]bool{}}
 			by[b.Told[p]] = v
+		}
+		if v.first == "" && !b.Stalled(p) {
+			v.first = p
 		}
 		v.told++
 		v.houses[b.House(p)] = true
@@ -62,7 +73,7 @@ func (b *Beginning) Whose() (protocol.PeerID, bool) {
 	if most == nil || len(most.houses) == second || len(most.houses) < 2 && most.told < b.Others {
 		return "", false
 	}
-	return most.first, true
+	return most.first, most.first != ""
 }
 
 // HouseOf is whom a member's certificate comes from, of those who are not in a node's own chain: itself, or who let in who let it in.
