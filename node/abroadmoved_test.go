@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aster-mesh/aster/board/web"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 )
@@ -47,5 +48,27 @@ func TestAnAgentThatMovedIsStillInItsRoomsElsewhere(t *testing.T) {
 	until(t, "al's node has the room's receipt", func() bool { return strings.Contains(other.tiers(t, said), "persisted") })
 	if got := other.hears(t, "al"); len(got) != 2 {
 		t.Errorf("al hears %q", got)
+	}
+	// Whatever records it took, a word is one row of Messages, and its short id names one message.
+	for name, m := range map[string]*meshOf{"one": one, "other": other} {
+		rows := map[string]int{}
+		found, err := m.n.Find(t.Context(), web.FindQuery{Room: here})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range found.Messages {
+			if row.Envelope.Intent != "Say" {
+				continue
+			}
+			if rows[row.Text]++; rows[row.Text] > 1 {
+				t.Errorf("%s shows %q %d times", name, row.Text, rows[row.Text])
+			}
+			if _, err := m.n.Message(t.Context(), row.Short); err != nil {
+				t.Errorf("%s: %s: %v", name, row.Short, err)
+			}
+		}
+		if len(rows) != 3 {
+			t.Errorf("%s shows %v", name, rows)
+		}
 	}
 }

@@ -27,9 +27,7 @@ func (n *Node) Document(context.Context) (out api.StateDocument, err error) {
 	if out.Older = len(found) > agendaWords; out.Older {
 		found = found[:agendaWords]
 	}
-	found = slices.DeleteFunc(found, func(m journal.Message) bool {
-		return m.Envelope.From != "" || m.Envelope.Source != protocol.SourceBoard || m.Log.Scope != protocol.ScopeInside
-	})
+	found = slices.DeleteFunc(found, func(m journal.Message) bool { return !personsWord(&m) })
 	slices.SortFunc(found, func(a, b journal.Message) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Envelope.ID, b.Envelope.ID))
 	})
@@ -41,16 +39,9 @@ func (n *Node) Document(context.Context) (out api.StateDocument, err error) {
 	for i := range found {
 		m := &found[i]
 		tiers := n.tiersOf(m)
-		words[i] = board.Word{At: m.At, ID: m.Envelope.ID, Value: m.Envelope.Value}
+		words[i] = wordOf(m, tiers)
 		row := n.documentWord(m)
-		for _, t := range tiers {
-			switch row.Tier = t.Tier; t.Tier {
-			case protocol.Persisted:
-				words[i].Persisted = t.At
-			case protocol.Processed:
-				words[i].Processed = t.At
-			}
-		}
+		row.Tier = tiers[len(tiers)-1].Tier // the last that it came to
 		row.Open = !d.Took(words[i])
 		out.Words = append(out.Words, row)
 	}

@@ -108,3 +108,58 @@ func TestAnAgentsFeedbackIsNoPersonsWord(t *testing.T) {
 		t.Errorf("words: %+v", got.Words)
 	}
 }
+
+// TestADecisionOfTheDocumentWaitsForAPerson of main's node until one has said something on it, and again when main's document was
+// written in knowledge of that and has it still; pages are told by whom it was answered, and web push counts it.
+func TestADecisionOfTheDocumentWaitsForAPerson(t *testing.T) {
+	var n *Node
+	a := start(t, func(c *Config) { c.Name, c.probe = "devbox", func(got *Node) { n = got } })
+	main := a.attach(t, "main-agent")
+	file := filepath.Join(a.home, "state.json")
+	writeState(t, file, `{"decisions":[{"id":"d1","kind":"choice","question":"Which table?","options":["2025",{"id":"2026","detail":"announced"}],"recommendChoice":"2026"},
+		{"id":"d2","kind":"approval","title":"Delete it"},{"id":"d3","status":"resolved","question":"Its name?"},"Ship on Friday?"]}`)
+	asks := func() (out api.Asks) {
+		t.Helper()
+		out, err := n.Asks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	waiting := func(want string) {
+		t.Helper()
+		until(t, "it asks for "+want, func() bool {
+			var ids []string
+			for _, k := range asks().Asks {
+				ids = append(ids, k.ID)
+			}
+			note, err := n.PushNote(t.Context())
+			return err == nil && fmt.Sprint(ids) == want && note.Waiting == len(ids)
+		})
+	}
+	waiting("[d:Ship on Friday? d:d1 d:d2]")
+	got := asks().Asks[1]
+	if got.Kind != api.AskDecision || got.Text != "Which table?" || got.Owner != n.home.peer || got.Asker != "main-agent" || !got.Free || got.Decision != "d1" || got.Recommend != "2026" ||
+		len(got.Options) != 2 || got.Options[1].Label != "2026" || got.Options[1].Detail != "announced" {
+		t.Errorf("ask: %+v", got)
+	}
+	if two := asks().Asks[2]; len(two.Options) != 2 || two.Options[0].Label != "approve" {
+		t.Errorf("approval: %+v", two)
+	}
+	sent, err := n.Send(t.Context(), api.SendRequest{FromBoard: true, Intent: operatorFeedback, Value: raw(`{"kind":"decision","id":"d1","choice":"2026","accept":true}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting("[d:Ship on Friday? d:d2]")
+	if ended := asks().Ended; len(ended) != 1 || ended[0].ID != "d:d1" || ended[0].How != "answered" || ended[0].By != sent.MsgID || ended[0].NodeName != "devbox" || fmt.Sprint(ended[0].Labels) != "[2026]" {
+		t.Errorf("ended: %+v", ended)
+	}
+	heard := main.next(t, string(operatorFeedback))
+	main.send(t, map[string]any{"type": "CUSTOM", "name": "AckProcessed", "value": raw(`{"ackFor":"` + heard.MsgID + `"}`)})
+	until(t, "main has dealt with it", func() bool {
+		got, err := n.Document(t.Context())
+		return err == nil && len(got.Words) == 1 && got.Words[0].Tier == protocol.Processed
+	})
+	writeState(t, file, `{"decisions":[{"id":"d1","question":"Which table, really?"},{"id":"d2","status":"resolved"}]}`)
+	waiting("[d:d1]")
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/protocol"
@@ -40,6 +41,8 @@ type asked struct {
 	now       time.Time
 	until     protocol.HLC // what was said later does not count; 0: all counts
 	main      protocol.PeerID
+	mainAgent protocol.AgentID
+	document  *board.Document
 	questions []hub.Question
 	tasks     []api.Task
 	homes     map[protocol.AgentID]protocol.PeerID // by folded id
@@ -85,6 +88,11 @@ func (n *Node) asksOf(a *asked) (out api.Asks, err error) {
 		}
 		out.Asks = append(out.Asks, more...)
 	}
+	decisions, err := n.decisionAsks(a)
+	if err != nil {
+		return out, err
+	}
+	out.Asks = append(out.Asks, decisions...)
 	for i := range out.Asks {
 		k := &out.Asks[i]
 		k.NodeName, k.OwnerName, k.Text = n.nameOf(k.Node), n.nameOf(k.Owner), protocol.CutText(k.Text, askText)
@@ -103,7 +111,7 @@ func (n *Node) asksOf(a *asked) (out api.Asks, err error) {
 }
 
 func (l *loop) asked() asked {
-	a := asked{now: l.now, main: l.mainPeer(), questions: l.core.Questions(), homes: map[protocol.AgentID]protocol.PeerID{}}
+	a := asked{now: l.now, main: l.mainPeer(), mainAgent: l.board.Main().Agent, document: l.board.Document(), questions: l.core.Questions(), homes: map[protocol.AgentID]protocol.PeerID{}}
 	for _, k := range l.core.Agents(l.now) {
 		a.homes[protocol.FoldAgentID(k.Agent)] = k.Home
 	}
@@ -270,6 +278,12 @@ func (n *Node) saidAsks(a *asked, name protocol.Intent, kind api.AskKind) (out [
 func (l *loop) askSaid(env *protocol.Envelope) {
 	changes := env.Source == protocol.SourceBoard && env.Re != "" || askNames[env.Intent] != "" || env.Intent == protocol.WorkerReport
 	switch env.Intent {
+	case operatorFeedback:
+		if kind := valueOf[string](env.Value, "kind"); env.From == "" && env.Source == protocol.SourceBoard && (kind == "decision" || kind == "fallback-rerender") {
+			changes = true
+			said := cmp.Or(valueOf[string](env.Value, "choice"), valueOf[string](env.Value, "text"))
+			l.askEnds(api.AskEnded{ID: "d:" + valueOf[string](env.Value, "id"), How: "answered", Labels: nonEmpty(protocol.CutText(said, askText))}, env.ID)
+		}
 	case "SelectionPrompt":
 		changes = true
 	case "SelectionResolved", "SelectionExpired":
@@ -278,16 +292,28 @@ func (l *loop) askSaid(env *protocol.Envelope) {
 		if env.Intent == "SelectionExpired" {
 			asker = env.To
 		}
-		end := api.AskEnded{ID: "s:" + string(asker) + "/" + valueOf[string](env.Value, "promptId"), How: valueOf[string](env.Value, "resolution"),
-			Labels: valueOf[[]string](env.Value, "selectedLabels"), At: l.now.UnixMilli()}
-		l.endedAsks, l.endedBy = append(l.endedAsks, end), append(l.endedBy, env.Re)
-		if len(l.endedAsks) > endedKept {
-			l.endedAsks, l.endedBy = l.endedAsks[1:], l.endedBy[1:]
-		}
+		l.askEnds(api.AskEnded{ID: "s:" + string(asker) + "/" + valueOf[string](env.Value, "promptId"), How: valueOf[string](env.Value, "resolution"),
+			Labels: valueOf[[]string](env.Value, "selectedLabels")}, env.Re)
 	}
 	if changes {
 		l.asksChanged()
 	}
+}
+
+// askEnds notes how a question ended, and the message that ended it.
+func (l *loop) askEnds(end api.AskEnded, by protocol.MsgID) {
+	end.At = l.now.UnixMilli()
+	l.endedAsks, l.endedBy = append(l.endedAsks, end), append(l.endedBy, by)
+	if len(l.endedAsks) > endedKept {
+		l.endedAsks, l.endedBy = l.endedAsks[1:], l.endedBy[1:]
+	}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
 }
 
 func (l *loop) asksChanged() {

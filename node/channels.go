@@ -158,7 +158,16 @@ func (n *Node) hides(m *journal.Message) (deleted, archived bool) {
 
 // messages is what the journal has for q and nobody deleted: fewer than q.Limit only when there are no more.
 func (n *Node) messages(q journal.Query) ([]journal.Message, error) {
-	return n.without(q.Limit, func(last uint64) ([]journal.Message, error) {
+	return n.leaving(q, n.deleted)
+}
+
+// words are messages, each word once however many records it stands in.
+func (n *Node) words(q journal.Query) ([]journal.Message, error) {
+	return n.leaving(q, func(m *journal.Message) bool { return n.deleted(m) || n.again(m) })
+}
+
+func (n *Node) leaving(q journal.Query, out func(*journal.Message) bool) ([]journal.Message, error) {
+	return n.without(q.Limit, out, func(last uint64) ([]journal.Message, error) {
 		if last > 0 && q.Newest {
 			q.Before = last
 		} else if last > 0 {
@@ -168,8 +177,8 @@ func (n *Node) messages(q journal.Query) ([]journal.Message, error) {
 	})
 }
 
-// without reads page after page until limit messages are left when what is deleted is taken out.
-func (n *Node) without(limit int, read func(last uint64) ([]journal.Message, error)) (out []journal.Message, err error) {
+// without reads page after page until limit messages are left when what is gone is taken out.
+func (n *Node) without(limit int, gone func(*journal.Message) bool, read func(last uint64) ([]journal.Message, error)) (out []journal.Message, err error) {
 	if limit <= 0 {
 		limit = 100
 	}
@@ -182,7 +191,7 @@ func (n *Node) without(limit int, read func(last uint64) ([]journal.Message, err
 		if whole > 0 {
 			last = page[whole-1].Pos
 		}
-		out = append(out, slices.DeleteFunc(page, func(m journal.Message) bool { return n.deleted(&m) })...)
+		out = append(out, slices.DeleteFunc(page, func(m journal.Message) bool { return gone(&m) })...)
 		if whole == 0 || whole < limit || len(out) >= limit {
 			return out[:min(len(out), limit)], nil
 		}
@@ -191,7 +200,7 @@ func (n *Node) without(limit int, read func(last uint64) ([]journal.Message, err
 
 // search is what the journal finds and nobody deleted.
 func (n *Node) search(words string, before uint64, limit int) ([]journal.Message, error) {
-	return n.without(limit, func(last uint64) ([]journal.Message, error) {
+	return n.without(limit, n.deleted, func(last uint64) ([]journal.Message, error) {
 		if last > 0 {
 			before = last
 		}

@@ -47,7 +47,10 @@ func (l *loop) roomShown(b *farBoard, r *farRoom) *protocol.Refusal {
 		return nil
 	}
 	r.conn = hub.ConnID(l.n.connIDs.Add(1))
-	l.core.Step(l.now, hub.Attach{Conn: r.conn, Agent: r.here, Name: string(r.here), Role: protocol.RoleCollab, Client: hub.ClientRoom})
+	b.mu.Lock()
+	name := cmp.Or(protocol.CutText(r.topic, roomNameMax), string(r.here)) // nodes that are not at that board know no more of it
+	b.mu.Unlock()
+	l.core.Step(l.now, hub.Attach{Conn: r.conn, Agent: r.here, Name: name, Role: protocol.RoleCollab, Client: hub.ClientRoom})
 	if !l.core.IsAbroad(r.here) {
 		r.conn = 0
 		l.warn(b.warning(), "a room of the board "+b.name()+" would be called "+string(r.here)+", as an agent here is: join that board with another --name")

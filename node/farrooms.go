@@ -35,6 +35,9 @@ type joinedRoom struct {
 // farRoomsMax bounds in how many rooms of one board agents of ours are.
 const farRoomsMax = 200
 
+// roomNameMax is how many bytes of a room's topic its name has.
+const roomNameMax = 200
+
 // Reasons for which a message is not said in a room of another board, beside that board's own.
 const (
 	reasonNotIn = hub.CodeNotParticipant
@@ -89,6 +92,21 @@ func (b *farBoard) roomRows() (out []api.FarRoom) {
 	}
 	slices.SortFunc(out, func(x, y api.FarRoom) int { return cmp.Compare(x.ID, y.ID) })
 	return out
+}
+
+// topicOf is what a room of another board is about, of one that this node is at; else "".
+func (a *abroad) topicOf(here protocol.AgentID) string {
+	b := a.of(here)
+	if b == nil {
+		return ""
+	}
+	r := b.roomHere(here)
+	if r == nil {
+		return ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return protocol.CutText(r.topic, roomNameMax)
 }
 
 // room is a room by what it is called there; nil: none of ours is or was in it.

@@ -108,7 +108,7 @@ func (n *Node) looked(q *web.FindQuery, up bool) (found []journal.Message, next 
 			return nil, 0, err
 		}
 		for i := range page {
-			if !takes(q, &page[i].Envelope) || jq.Until > 0 && page[i].At > jq.Until {
+			if !takes(q, &page[i].Envelope) || jq.Until > 0 && page[i].At > jq.Until || n.again(&page[i]) {
 				continue
 			}
 			if found = append(found, page[i]); len(found) == q.Limit {
@@ -200,6 +200,7 @@ func (n *Node) Thread(_ context.Context, id string, until int64) (out api.Thread
 		return out, err
 	}
 	found := slices.Collect(maps.Values(all))
+	found = slices.DeleteFunc(found, func(m journal.Message) bool { return n.again(&m) })
 	if until > 0 {
 		found = slices.DeleteFunc(found, func(m journal.Message) bool { return m.At > untilMillis(until) })
 	}

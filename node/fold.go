@@ -55,6 +55,7 @@ func (l *loop) fold(r *protocol.Record, env *protocol.Envelope) {
 	case protocol.KindState:
 		l.showState()
 		l.n.pages.publish(api.Event{Type: "document"})
+		l.asksChanged()
 	case protocol.KindChannel:
 		l.channelStepped(r)
 	case protocol.KindKey:

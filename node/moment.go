@@ -39,12 +39,13 @@ func (n *Node) Moment(ctx context.Context, at int64, ticks bool) (out api.Moment
 	err = n.folds().at(ctx, until, func(st *board.State) {
 		out = n.momentOf(st)
 		a.keysOf(st.Keys().All(), n.home.peer)
+		a.document = st.Document()
 	})
 	if err != nil {
 		return out, err
 	}
 	out.At = at
-	a.main = out.Main.Peer
+	a.main, a.mainAgent = out.Main.Peer, out.Main.Agent
 	for _, g := range out.Agents {
 		a.homes[protocol.FoldAgentID(g.ID)] = g.Home
 	}
@@ -97,7 +98,7 @@ func (n *Node) momentOf(st *board.State) (out api.Moment) {
 
 // momentSaid adds what had been said.
 func (n *Node) momentSaid(out *api.Moment, until protocol.HLC, ticks bool) error {
-	found, err := n.messages(journal.Query{Until: until, Limit: snapshotMessages, Newest: true})
+	found, err := n.words(journal.Query{Until: until, Limit: snapshotMessages, Newest: true})
 	if err != nil {
 		return err
 	}

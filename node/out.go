@@ -205,7 +205,7 @@ func (l *loop) tier(o hub.TierReached) {
 	l.showAck(o, m)
 	l.replicatedSpan(o, m)
 	if l.n.pages.watched() && !o.Delivered && !o.Kept && o.Tier != protocol.Logged {
-		l.n.pages.publish(api.Event{Type: "tiers", MsgID: m.env.ID, From: m.env.From, Tiers: l.tiersOf(m)})
+		l.n.pages.publish(api.Event{Type: "tiers", MsgID: m.env.ID, From: m.env.From, Tiers: l.tiersOfWord(m)})
 	}
 }
 

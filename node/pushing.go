@@ -149,7 +149,7 @@ func (n *Node) waits(ctx context.Context, at time.Time) (w pushWaits, err error)
 	w.main = main.Fenced || main.Peer != "" && main.Lost == 0
 	asking := map[protocol.AgentID]bool{}
 	for _, a := range asks.Asks {
-		asking[a.Asker] = true
+		asking[a.Asker] = asking[a.Asker] || a.Kind != api.AskDecision // main may need a person for something else
 		if a.Owner != self && (a.AlsoAt == 0 || now < a.AlsoAt || main.Peer != self) {
 			continue
 		}

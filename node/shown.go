@@ -110,7 +110,7 @@ func (l *loop) wasRead(w *showing, whole *protocol.Envelope, frame []byte, text 
 
 // shows lets boards and pages see it now.
 func (l *loop) shows(w *showing) {
-	if w.told != nil && l.n.pages.watched() {
+	if w.told != nil && l.n.pages.watched() && !l.n.stands(w.told) {
 		l.n.pages.publish(api.Event{Type: "message", Pos: w.told.pos, Message: l.messageOf(w.told)})
 	}
 	if w.frame == nil || len(w.boards) == 0 {

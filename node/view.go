@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func (n *Node) nameOf(p protocol.PeerID) string {
 func (n *Node) message(m *journal.Message) api.Message {
 	return api.Message{
 		Pos: m.Pos, Short: shortOf(&m.Envelope), At: m.Wall, Node: m.Log.Peer, NodeName: n.nameOf(m.Log.Peer),
-		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: tame(m.Envelope), Text: n.textOf(&m.Envelope), Tiers: n.tiersOf(m),
+		Log: m.Log.String(), Seq: m.Seq, Doubt: n.doubt(m.Log.Peer), Envelope: tame(m.Envelope), Text: n.textOf(&m.Envelope), Tiers: n.joined(n.tiersOf(m), n.others(m)),
 		Waits: n.waitsAbroad(m),
 	}
 }
@@ -121,6 +122,9 @@ func (n *Node) resolve(id string) (journal.Message, error) {
 	if text != id && strings.HasPrefix(id, "t-") {
 		found = slices.DeleteFunc(found, func(m journal.Message) bool { return m.Envelope.Intent != protocol.Delegate })
 	}
+	if len(found) > 1 {
+		found = slices.DeleteFunc(slices.Clone(found), func(m journal.Message) bool { return n.again(&m) })
+	}
 	switch len(found) {
 	case 0:
 		if snap := n.begins.Load(); snap != nil {
@@ -159,7 +163,7 @@ func (n *Node) Messages(_ context.Context, q web.MessageQuery) ([]api.Message, e
 	}
 	var out []api.Message
 	for {
-		page, err := n.messages(jq)
+		page, err := n.words(jq)
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +273,10 @@ func (l *loop) agents() []api.Agent {
 func (n *Node) agent(k *hub.Known) api.Agent {
 	a := api.Agent{
 		ID: k.Agent, Name: k.Name, Role: k.Role, Home: k.Home, Node: n.nameOf(k.Home), Here: k.Here, State: k.State,
-		Wakes: k.Wakes, Unread: k.Unread, UnreadBytes: k.Bytes, Doing: k.Doing, Attached: k.Attached,
+		Wakes: k.Wakes, Unread: k.Unread, UnreadBytes: k.Bytes, Doing: k.Doing, Attached: k.Attached, Room: k.Room,
+	}
+	if k.Room && k.Here {
+		a.Name = cmp.Or(n.abroad.topicOf(k.Agent), a.Name)
 	}
 	if !k.Since.IsZero() {
 		a.Since = k.Since.UnixMilli()

@@ -216,6 +216,24 @@ func TestADragEndsThoughItsRowIsGone(t *testing.T) {
 	}
 }
 
+// answersUnderNeedsYou gives the open decision another answer there: it is the same word, and whose it was is said there.
+func answersUnderNeedsYou(t *testing.T, ctx context.Context, f *fake) {
+	t.Helper()
+	do(t, ctx, click(".views [data-view=board]"))
+	until(t, ctx, `document.querySelector(".card[data-ask=decision] [data-pick='1']") !== null`, 2*time.Second)
+	do(t, ctx, click(".card[data-ask=decision] [data-pick='1']"))
+	until(t, ctx, shows("is logged: the answer to claude-shop."), 2*time.Second)
+	if all := f.told(t, "decision"); len(all) != 2 || all[1]["id"] != "d1" || all[1]["choice"] != "2025, in force" || all[1]["accept"] != nil || all[1]["question"] != all[0]["question"] {
+		t.Errorf("decisions: %v", all)
+	}
+	f.mu.Lock()
+	f.snap.Asks = api.Asks{Asks: f.snap.Asks.Asks[:4], Ended: []api.AskEnded{{ID: "d:d1", How: "answered", Labels: []string{"2025, in force"}, By: f.sent[len(f.sent)-1].MsgID, NodeName: "devbox"}}}
+	f.mu.Unlock()
+	f.emit(api.Event{Type: "asks"})
+	until(t, ctx, shows("Main is told: 2025, in force."), 2*time.Second)
+	do(t, ctx, click(".views [data-view=agenda]"))
+}
+
 // TestDecisionsAndWordsGoToMain: an answer, a word on an item, a request, and what stands still going on all the same: main is
 // told each as the contract says, it stands beside its item until main's document knows it, and a refusal keeps the words.
 func TestDecisionsAndWordsGoToMain(t *testing.T) {
@@ -223,10 +241,17 @@ func TestDecisionsAndWordsGoToMain(t *testing.T) {
 	f.writes(sampleAgenda(time.Now()))
 	s, ts := serve(t, f)
 	ctx := browser(t)
-	do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	do(t, ctx, chromedp.EmulateViewport(1440, 1300))
 	said := listen(ctx)
+	f.snap.Asks.Asks = append(f.snap.Asks.Asks, sampleDecision())
 	openBoard(t, ctx, s, ts.URL)
-	visit(t, ctx, "agenda")
+
+	// It stands under Needs you as well, counted, and leads to its place in the agenda.
+	decision := `.card[data-ask=decision]`
+	until(t, ctx, fmt.Sprintf(`document.querySelector(%q)?.innerText.includes("recommended") && document.title === "(4) aster devbox"`, decision), 2*time.Second)
+	until(t, ctx, `document.querySelector(".views .waits").textContent === "4" && document.querySelector("as-tabs .waits").textContent === "4"`, 2*time.Second)
+	do(t, ctx, click(decision+" .acts button:nth-child(2)"))
+	until(t, ctx, `document.body.dataset.view === "agenda" && document.activeElement.dataset.key === "d1"`, 2*time.Second)
 	until(t, ctx, shows("Which tax table should exports use?"), 2*time.Second)
 	only := func(kind string) map[string]any {
 		t.Helper()
@@ -282,6 +307,8 @@ func TestDecisionsAndWordsGoToMain(t *testing.T) {
 		t.Errorf("request: %v", w)
 	}
 	allShots(t, ctx, "agenda-words")
+
+	answersUnderNeedsYou(t, ctx, f)
 
 	// Main's document knows it: the decision is over, and the words say so.
 	doc := sampleAgenda(time.Now())

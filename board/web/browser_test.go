@@ -183,6 +183,7 @@ func allShots(t *testing.T, ctx context.Context, name string) {
 
 func TestPageShowsWhatHappensWithinASecond(t *testing.T) {
 	f := newFake()
+	f.openRooms = working().openRooms
 	s, ts := serve(t, f, func(s *Server) { s.beatEvery = time.Second })
 	ctx := browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1440, 900))
@@ -201,6 +202,19 @@ func TestPageShowsWhatHappensWithinASecond(t *testing.T) {
 
 	f.emit(api.Event{Type: "tiers", MsgID: m.Envelope.ID, From: m.Envelope.From, Tiers: []api.TierAt{{Tier: protocol.Logged}, {Tier: protocol.Replicated}, {Tier: protocol.Persisted}, {Tier: protocol.Processed}}})
 	until(t, ctx, `document.querySelector(".messages > :last-child as-ticks")?.dataset.all === "ok"`, time.Second)
+
+	// What was refused comes no further, and says so: nothing of it is "not yet". A room goes by what it is about.
+	m.Pos, m.Envelope.ID, m.Text, m.Envelope.Room, m.Envelope.To = 9, "0190a0a0-0000-7000-8000-0000000000fe", "is anybody here", "rt-0123456789ab", ""
+	m.Tiers = m.Tiers[:1]
+	f.emit(api.Event{Type: "message", Pos: 9, Message: &m})
+	until(t, ctx, shows("#Release 2.6"), 3*time.Second)
+	m.Pos, m.Envelope.ID, m.Text, m.Envelope.Room, m.Envelope.To = 10, "0190a0a0-0000-7000-8000-0000000000fd", "one more report", "", "claude-shop"
+	m.Tiers = []api.TierAt{{Tier: protocol.Logged, At: m.At}, {Tier: protocol.Refused, At: m.At, Agent: "claude-shop", Reason: protocol.CodeInboxFull}}
+	f.emit(api.Event{Type: "message", Pos: 10, Message: &m})
+	until(t, ctx, `(([row]) => row?.querySelector(".refused")?.textContent === "refused" && row.querySelector("as-ticks").title === "logged, refused")([...document.querySelectorAll(".message")].filter((x) => x.innerText.includes("one more report")))`, 2*time.Second)
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`void [...document.querySelectorAll(".message")].find((x) => x.innerText.includes("one more report")).click()`))
+	until(t, ctx, `(([all]) => all?.innerText.includes("claude-shop · The inbox is full") && !all.innerText.includes("not yet"))(document.querySelectorAll("as-panel .receipts"))`, 3*time.Second)
+	press(t, ctx, "\x1b")
 
 	task := f.snap.Tasks[2]
 	task.State, task.Ended, task.Millis, task.Diff, task.Commit = api.TaskDone, time.Now().UnixMilli(), 3100, &api.Diff{Added: 2, Removed: 1}, "81d0e44aa3f9c2ab81d0e44aa3f9c2ab8"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 )
 
@@ -106,6 +107,13 @@ func TestAKoreanBoardSaysNothingInEnglish(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(ts.URL+"/?q=nothing-of-it&role=collab&agent=mac-mini"))
 	until(t, ctx, `document.querySelector("as-stream .none:not([hidden]) button") !== null`, 3*time.Second)
 	look("nothing-found")
+	f.mu.Lock()
+	f.sendErr = protocol.Refuse(protocol.CodeInboxFull, "claude-shop's inbox is full (1,000)", "send again when it has read")
+	f.mu.Unlock()
+	do(t, ctx, chromedp.SendKeys(chromedp.ID("compose-text"), "x"), click("as-composer .primary"))
+	until(t, ctx, `(([said]) => said.innerText.includes("받은 편지함이 가득 찼습니다") && said.querySelector("details").textContent.includes("claude-shop's inbox is full (1,000). send again when it has read."))(document.querySelectorAll("as-composer > .said, as-composer form > .said"))`, 2*time.Second)
+	look("refused")
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
 	press(t, ctx, "?")
 	look("keys")
 	press(t, ctx, "\x1b")

@@ -42,6 +42,12 @@ func sampleAsks(now time.Time, tasks []api.Task) api.Asks {
 	}, Ended: []api.AskEnded{}}
 }
 
+// sampleDecision is the first decision of sampleAgenda, as a node asks for it.
+func sampleDecision() api.Ask {
+	return api.Ask{ID: "d:d1", Kind: api.AskDecision, Text: "Which tax table should exports use?", Free: true, Asker: "claude-shop", Node: "12D3KooWdevbox", NodeName: "devbox", Owner: "12D3KooWdevbox", OwnerName: "devbox",
+		Decision: "d1", Recommend: "2026, announced", Options: []api.AskOption{{Label: "2025, in force"}, {Label: "2026, announced"}}}
+}
+
 // talk adds what a working agent says: tools, steps, words, answers.
 func talk(s *api.Snapshot, now time.Time) {
 	n := uint64(len(s.Messages))

@@ -36,6 +36,7 @@ func TestShots(t *testing.T) {
 	f := working()
 	s, ts := serve(t, f)
 	f.writes(sampleAgenda(time.Now()))
+	f.snap.Asks.Asks = append(f.snap.Asks.Asks, sampleDecision())
 	task := f.snap.Tasks[0].ID
 	views := []shown{
 		{name: "board", path: "/", there: `document.querySelectorAll(".card").length > 1`},

@@ -31,6 +31,7 @@ func (c *Core) role(a *agent) protocol.Role {
 type Known struct {
 	Presence
 	Here bool
+	Room bool // it stands for a room of another board
 }
 
 // Agents lists every agent, by home then name: this node's first.
@@ -56,7 +57,7 @@ func (c *Core) Agents(now time.Time) []Known {
 }
 
 func (c *Core) known(a *agent) Known {
-	k := Known{Here: a.bind.Home == c.self, Presence: Presence{
+	k := Known{Here: a.bind.Home == c.self, Room: isFarRoom(a), Presence: Presence{
 		Agent: a.bind.Agent, Name: a.bind.Name, Role: c.role(a), Home: a.bind.Home, State: a.state, Since: a.since,
 		Wakes: a.wakes, Doing: a.doing,
 	}}

@@ -46,6 +46,18 @@ func (j *Journal) Addressed(agent protocol.AgentID, since protocol.HLC) (out []P
 	return out, nil
 }
 
+// Again says whether a message beside the one at pos has its id. As Identity it waits for nobody's query.
+func (j *Journal) Again(id protocol.MsgID, pos uint64) (found bool, err error) {
+	err = j.look(func(c *conn) (err error) {
+		found, err = c.one("SELECT 1 FROM msgs WHERE short=? AND pos<>?"+j.kept("msgs.pos")+" LIMIT 1", []any{shortKey(id), pos}, func(*sqlite3.Stmt) {})
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("messages of one id: %w", err)
+	}
+	return found, nil
+}
+
 // Copies lists the newest messages here under one id and sender: a client may send again through another node.
 func (j *Journal) Copies(from protocol.AgentID, id protocol.MsgID) ([]Message, error) {
 	all, err := j.byID(id)

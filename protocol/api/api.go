@@ -172,6 +172,8 @@ type Agent struct {
 	UnreadBytes int      `json:"unreadBytes,omitempty"`
 	Doing       string   `json:"doing,omitempty"`
 	Attached    []string `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
+	// Room says that it stands for a room of another board; its Name is what that room is about, in that board's words.
+	Room bool `json:"room,omitempty"`
 }
 
 // SendRequest is POST /send. From empty: DESIGN 8's rule chooses, or the person when FromBoard.

@@ -47,6 +47,7 @@ const (
 	AskQuestion AskKind = "question" // an agent says that it needs a person
 	AskReview   AskKind = "review"   // somebody asks for a review
 	AskKey      AskKind = "key"      // a key that lapses soon
+	AskDecision AskKind = "decision" // a decision of main's state document
 )
 
 // Ask is something that waits for a person. GET /asks.
@@ -71,7 +72,9 @@ type Ask struct {
 	Message   protocol.MsgID  `json:"message,omitempty"`
 	Task      protocol.TaskID `json:"task,omitempty"`
 	TaskShort string          `json:"taskShort,omitempty"`
-	Key       string          `json:"key,omitempty"` // kr-…
+	Key       string          `json:"key,omitempty"`       // kr-…
+	Decision  string          `json:"decision,omitempty"`  // what main's document calls it; an answer is OperatorFeedback about it
+	Recommend string          `json:"recommend,omitempty"` // the answer that main recommends
 }
 
 // AskOption is one answer.

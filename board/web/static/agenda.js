@@ -1,9 +1,10 @@
 // The state document: what main decided on, what it works on, plans and has done. Main writes it; a person's word about it,
 // a new order included, goes to main as a message and stands here until main's document was written in knowledge of it.
 import { attr, busy, el, foreign, keyed, text } from "./dom.js";
-import { count, sentence, timeNode } from "./words.js";
-import { ask, post, Refused } from "./feed.js";
+import { count, timeNode } from "./words.js";
+import { ask, post } from "./feed.js";
 import { newMsgID } from "./ids.js";
+import { showWhy, whyNot } from "./refusals.js";
 import { show } from "./route.js";
 import { toast } from "./toast.js";
 import { decisionCard, drawDecision } from "./decision.js";
@@ -101,6 +102,12 @@ class Agenda extends HTMLElement {
     return Boolean(this.off.textContent);
   }
 
+  // seek shows a decision and puts the focus there, once it is here.
+  seek(key) {
+    this.wanted = key;
+    this.fill();
+  }
+
   // wordsOn are what people said about an item; an order is no word on it.
   wordsOn(key) {
     return (this.data?.words ?? []).filter((w) => w.ref === key && w.kind !== "reorder" && w.kind !== "mode" && w.kind !== "request");
@@ -121,7 +128,12 @@ class Agenda extends HTMLElement {
     }
     this.fillAsk(doc);
     this.modes.draw();
-    if (active && active !== document.activeElement && this.contains(active)) active.focus({ preventScroll: true });
+    const wanted = this.wanted && /** @type {HTMLElement} */ (this.parts.decisions.rows.querySelector(`[data-key="${CSS.escape(this.wanted)}"]`));
+    if (wanted) {
+      this.wanted = "";
+      wanted.scrollIntoView({ block: "center" });
+      wanted.focus({ preventScroll: true });
+    } else if (active && active !== document.activeElement && this.contains(active)) active.focus({ preventScroll: true });
   }
 
   fillList(tab, all, own) {
@@ -165,18 +177,17 @@ class Agenda extends HTMLElement {
     else this.intro.replaceChildren(el("p", { class: "first" }, t("agenda_none")), el("p", {}, t("agenda_how")), el("pre", {}, el("code", {}, '{"current": [{"id": "t1", "title": "…"}],\n "planned": [], "done": [],\n "decisions": [{"id": "d1", "question": "…", "kind": "choice", "options": ["…", "…"]}]}')));
   }
 
-  // say gives a word to main. It returns "" or why it was not said.
+  // say gives a word to main. It returns null, or why it was not said.
   async say(value, msgId, done = "", undo = null, blobs = []) {
-    if (this.isOff) return this.off.textContent;
+    if (this.isOff) return { words: this.off.textContent, own: "" };
     try {
       await post("send", { intent: "OperatorFeedback", value: { ...value, at: Date.now() }, msgId, ...(blobs.length ? { blobs } : {}), fromBoard: true });
     } catch (err) {
-      const no = err instanceof Refused ? err.refusal : null;
-      return no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent");
+      return whyNot(err, "not_sent", t("not_sent_silent"));
     }
     await this.load();
     if (done) toast(done, undo, value.kind === "reorder" ? "move" : "");
-    return "";
+    return null;
   }
 
   // move puts an item before another of its list ("": at the end), as a wish that main is told.
@@ -212,10 +223,10 @@ class Agenda extends HTMLElement {
     if (how === "last") return this.move(e.tab, e.key, "");
   }
 
-  tell(words) {
+  tell(no) {
     attr(this.said, "data-tone", "bad");
-    text(this.said, words);
-    toast(words);
+    showWhy(this.said, no);
+    toast(no.words);
   }
 }
 customElements.define("as-agenda", Agenda);

@@ -4,6 +4,7 @@ import { attr, el, foreign, keyed, text } from "./dom.js";
 import { timeNode } from "./words.js";
 import { newMsgID } from "./ids.js";
 import { go } from "./route.js";
+import { showWhy } from "./refusals.js";
 import { grip } from "./drag.js";
 import { takesFiles } from "./attaching.js";
 import { t } from "./strings.js";
@@ -45,7 +46,7 @@ export function line(hint, label, send, props = {}) {
     if (!no && words.value === sent) words.value = ""; // what was written meanwhile is the next word
     if (!no && node.msgId === id) node.msgId = "";
     attr(said, "data-tone", no ? "bad" : "ok");
-    text(said, no || t("word_sent"));
+    showWhy(said, no ?? { words: t("word_sent"), own: "" });
     draw();
   };
   node.draw = (off = node.off) => {

@@ -1,6 +1,6 @@
 // Agents by node: the node's own first, then by name, never by activity. A node without agents still has its row.
 import { attr, busy, el, foreign, steady, text } from "./dom.js";
-import { age, count, noMain, roleOf, rtt, wayOf } from "./words.js";
+import { age, count, noMain, roleOf, roomOf, rtt, wayOf } from "./words.js";
 import { glyph } from "./marks.js";
 import { t } from "./strings.js";
 import { go } from "./route.js";
@@ -16,6 +16,7 @@ export function stateOf(agent, store) {
 }
 
 export function underLine(agent, store, now) {
+  if (agent.room) return t("room_at", { board: agent.id.slice(agent.id.lastIndexOf("@") + 1) });
   const peer = store.past ? null : store.peer(agent.home);
   if (peer && !peer.self && !peer.linked) {
     if (agent.asOf) return t("state_" + agent.state) + ", " + t("as_of", { time: age(now - agent.asOf) });
@@ -144,7 +145,9 @@ class Agents extends HTMLElement {
   }
 
   drawAgent(row, a, store, now, main) {
-    const [mark, , role, , unread, under] = row.children;
+    const [mark, name, role, , unread, under] = row.children;
+    text(name, a.room ? roomOf(a.id) : a.id);
+    attr(name, "title", a.room ? a.id : null);
     const state = stateOf(a, store);
     attr(mark, "kind", state);
     attr(row, "data-state", state);

@@ -1,8 +1,9 @@
 // One card of Needs you: the question, its clock with what it does, who asks, and the answers with what they do.
 import { attr, el, foreign, text } from "./dom.js";
-import { age, countdown, sentence } from "./words.js";
+import { age, countdown } from "./words.js";
 import { post, Refused } from "./feed.js";
 import { newMsgID } from "./ids.js";
+import { showWhy, whyNot } from "./refusals.js";
 import { toast } from "./toast.js";
 import { glyph } from "./marks.js";
 import { openAsk } from "./needs.js";
@@ -62,6 +63,7 @@ export function questionOf(a) {
 }
 
 function clockWords(a, now) {
+  if (now >= a.until) return t("clock_over"); // its asker's node is about to say so
   const time = countdown(a.until - now);
   if (a.kind === "key") return t("clock_key", { time });
   if (a.kind === "approval") return t("clock_denied", { time });
@@ -72,6 +74,7 @@ function endedWords(a, store) {
   const e = a.ended;
   const what = (e.labels ?? []).join(", ");
   if (e.how === "answered") {
+    if (a.kind === "decision") return e.by && store.answered.has(e.by) ? t("decision_told", { what: shownAs(a, what) }) : what ? t("ended_by_with", { node: e.nodeName || "", what: shownAs(a, what) }) : t("ended_by", { node: e.nodeName || "" });
     if (e.by && store.answered.has(e.by)) return what ? t("ended_mine_with", { what }) : t("ended_mine");
     if (store.answeredAsks.has(a.id)) return t("ended_second", { node: e.nodeName || "", what });
     return what ? t("ended_by_with", { node: e.nodeName || "", what }) : t("ended_by", { node: e.nodeName || "" });
@@ -83,20 +86,24 @@ function endedWords(a, store) {
 const button = (label, act, props = {}) => el("button", { type: "button", ...props, on: { click: act } }, label);
 
 // optionsThen names what could be answered; in the past nothing can.
-const optionsThen = (a) => (a.options?.length ? [el("p", { class: "quiet" }, t("options_then"), ...a.options.flatMap((o, i) => [i ? " · " : " ", foreign(o.label)]))] : []);
+const optionsThen = (a) => (a.options?.length ? [el("p", { class: "quiet" }, t("options_then"), ...a.options.flatMap((o, i) => [i ? " · " : " ", foreign(shownAs(a, o.label))]))] : []);
+
+// shownAs is an answer as it is read: those that main has not written itself are in this page's language.
+const shownAs = (a, label) => (a.kind === "decision" && (label === "approve" || label === "reject") ? t("decide_" + label) : label);
+const detailOf = (a, o) => [o.detail, a.recommend && o.label === a.recommend ? t("is_recommended") : ""].filter(Boolean).join(" · ");
 
 // actsOf are what can be done beside answering.
 function actsOf(a, card, store, needs) {
   const quiet = { class: "quiet-button" };
   const out = [];
   if (store.past) {
-    if (a.task || a.message || a.asker) out.push(button(t(a.task ? "open_task" : a.message ? "open_message" : "open_agent"), () => openAsk(a, card), quiet));
+    if (a.kind !== "decision" && (a.task || a.message || a.asker)) out.push(button(t(a.task ? "open_task" : a.message ? "open_message" : "open_agent"), () => openAsk(a, card), quiet));
     return out;
   }
   if (a.free) out.push(button(t(a.options?.length ? "answer_other" : "answer"), () => card.openWords(), a.options?.length ? quiet : {}));
   if (a.kind === "key") out.push(button(t("key_renew"), () => renew(card, store, needs), { "data-sends": true }));
   if (a.kind === "person") out.push(button(t("open_agent"), () => openAsk(a, card)));
-  else if (a.task || a.message) out.push(button(t(a.task ? "open_task" : "open_message"), () => openAsk(a, card), quiet));
+  else if (a.kind === "decision" || a.task || a.message) out.push(button(t(a.kind === "decision" ? "open_agenda" : a.task ? "open_task" : "open_message"), () => openAsk(a, card), quiet));
   if (!a.until || a.kind === "key") out.push(button(t("set_aside"), () => setAside(card, store, needs), quiet));
   return out;
 }
@@ -106,7 +113,7 @@ function answersOf(a, card, store, needs) {
   const out = [];
   if (a.options?.length) {
     out.push(el("div", { class: "options" }, ...a.options.map((o, i) => el("button", { type: "button", class: "option", "data-sends": true, "data-choice": o.label, "data-pick": i + 1, on: { click: () => pick(card, o.label, store, needs) } },
-      el("kbd", {}, String(i + 1)), foreign(o.label, { class: "label" }), o.detail ? foreign(o.detail, { class: "detail" }) : ""))));
+      el("kbd", {}, String(i + 1)), foreign(shownAs(a, o.label), { class: "label" }), detailOf(a, o) ? foreign(detailOf(a, o), { class: "detail" }) : ""))));
   }
   if (!a.free && !a.many) return out;
   const send = () => answer(card, [...card.picked], words.value.trim(), store, needs);
@@ -147,7 +154,7 @@ export function pick(card, label, store, needs) {
   if (a.kind === "approval" && card.sure !== label) {
     card.sure = label;
     for (const b of card.querySelectorAll(".option")) attr(b, "aria-pressed", String(b.dataset.choice === label));
-    tell(card, "wait", t("press_again", { what: label }));
+    tell(card, "wait", { words: t("press_again", { what: label }), own: "" });
     return;
   }
   answer(card, [label], "", store, needs);
@@ -156,8 +163,15 @@ export function pick(card, label, store, needs) {
 // messageOf is the answer as a message, by the kind of what was asked.
 function messageOf(a, labels, words) {
   const said = [labels.join(", "), words].filter(Boolean).join(": ");
+  if (a.kind === "decision") return { intent: "OperatorFeedback", value: decided(a, labels[0] ?? "", words) };
   if (a.prompt) return { to: a.asker, intent: "SelectionAnswer", re: a.message, value: { promptId: a.prompt, selectedLabels: labels, ...(words ? { freeText: words } : {}) } };
   return { to: a.asker, intent: "UserPrompt", re: a.message, value: { text: said, re_msgId: a.message } };
+}
+
+// decided is a person's word on a decision of the state document. It is resolved when main's document says so.
+export function decided(a, choice, words) {
+  const accept = choice && (choice === a.recommend || choice === "approve") ? { accept: true } : choice === "reject" ? { accept: false } : {};
+  return { kind: "decision", id: a.decision, question: a.text, choice, text: words, ...accept, at: Date.now() };
 }
 
 async function answer(card, labels, words, store, needs) {
@@ -169,14 +183,13 @@ async function answer(card, labels, words, store, needs) {
   store.answeredAsks.add(a.id);
   try {
     const got = await post("send", { ...messageOf(a, labels, words), msgId: id, fromBoard: true });
-    toast(t("answer_sent", { id: got.short, agent: a.asker }));
+    toast(t("answer_sent", { id: got.short, agent: a.asker || t("main_is") }));
     store.asksChanged();
   } catch (err) {
     store.answeredAsks.delete(a.id);
     card.msgId = null;
-    const no = err instanceof Refused ? err.refusal : null;
-    if (no?.code === "selection-closed") store.asksChanged();
-    tell(card, "bad", no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent"));
+    if (err instanceof Refused && err.refusal.code === "selection-closed") store.asksChanged();
+    tell(card, "bad", whyNot(err, "not_sent", t("not_sent_silent")));
   } finally {
     card.sending = false;
     needs.redraw();
@@ -189,13 +202,13 @@ async function renew(card, store, needs) {
     toast(t("key_renewed", { label: card.ask.text }));
     store.asksChanged();
   } catch (err) {
-    tell(card, "bad", err instanceof Refused ? err.refusal.reason : t("not_sent_silent"));
+    tell(card, "bad", whyNot(err, "not_done", t("not_sent_silent")));
   }
   needs.redraw();
 }
 
-function tell(card, tone, words) {
+function tell(card, tone, why) {
   const said = card.lastElementChild;
   attr(said, "data-tone", tone);
-  text(said, words);
+  showWhy(said, why);
 }

@@ -1,6 +1,8 @@
 // Files on their way into a message: each goes to the node at once, and the message names it by its hash.
 import { attr, el, foreign, text } from "./dom.js";
-import { bytes, sentence } from "./words.js";
+import { Refused } from "./feed.js";
+import { showWhy, whyNot } from "./refusals.js";
+import { bytes } from "./words.js";
 import { t } from "./strings.js";
 
 const most = 64 << 20; // bytes of one attachment
@@ -43,12 +45,8 @@ export class Attaching extends HTMLElement {
       else if (this.items.length >= many) refused.push(t("attach_many", { name: file.name, n: many }));
       else this.put(file);
     }
-    if (refused.length) this.tell(refused.join(" "));
+    if (refused.length) showWhy(this.said, { words: refused.join(" "), own: "" });
     this.changed();
-  }
-
-  tell(words) {
-    this.said.replaceChildren(foreign(words));
   }
 
   changed() {
@@ -83,7 +81,8 @@ export class Attaching extends HTMLElement {
       if (!this.items.includes(x)) return; // taken away meanwhile
       this.items = this.items.filter((y) => y !== x);
       x.row.remove();
-      this.tell(t("attach_failed", { name: x.name, reason: sentence(err.message || t("no_answer")) }));
+      const silent = t("attach_failed", { name: x.name, reason: t("no_answer"), hint: "" }).trim();
+      showWhy(this.said, whyNot(err, "attach_failed", silent, { name: x.name }));
     }
     this.changed();
   }
@@ -97,7 +96,7 @@ export class Attaching extends HTMLElement {
         let answer = {};
         try { answer = JSON.parse(r.responseText); } catch { /* no words came with it */ }
         if (r.status === 200) done(answer);
-        else failed(new Error(answer.error?.reason ?? "HTTP " + r.status));
+        else failed(new Refused(answer.error ?? { code: "internal", reason: "HTTP " + r.status }, r.status));
       });
       for (const kind of ["error", "abort", "timeout"]) r.addEventListener(kind, () => failed(new Error()));
       r.open("PUT", path);

@@ -2,9 +2,10 @@
 // after a lost answer is the same message.
 import { attr, el, foreign, text } from "./dom.js";
 import { takesFiles } from "./attaching.js";
-import { post, Refused } from "./feed.js";
+import { post } from "./feed.js";
 import { newMsgID } from "./ids.js";
-import { noMain, sentence, wayOf } from "./words.js";
+import { showWhy, whyNot } from "./refusals.js";
+import { noMain, wayOf } from "./words.js";
 import { stateOf } from "./agents.js";
 import { t } from "./strings.js";
 
@@ -82,7 +83,7 @@ class Composer extends HTMLElement {
     this.now = now;
     this.off = store.health(now) === "silent";
     attr(this, "data-off", this.off);
-    const ids = store.agents.map((a) => a.id).sort((a, b) => a.localeCompare(b));
+    const ids = store.agents.filter((a) => !a.room).map((a) => a.id).sort((a, b) => a.localeCompare(b));
     const rooms = (store.rooms ?? []).map((r) => "#" + r.id);
     const key = ids.concat(rooms).join("\n");
     if (this.to.dataset.of !== key) {
@@ -136,8 +137,8 @@ class Composer extends HTMLElement {
       this.answer(null);
       this.tell("ok", room ? t("sent_room", { id: result.short, room: this.roomName(room) }) : this.sentWords(result));
     } catch (err) {
-      const no = err instanceof Refused ? err.refusal : null;
-      this.tell("bad", no ? t("not_sent", { reason: no.reason, hint: sentence(no.hint) }) : t("not_sent_silent"));
+      attr(this.said, "data-tone", "bad");
+      showWhy(this.said, whyNot(err, "not_sent", t("not_sent_silent")));
     } finally {
       this.sending = false;
       this.buttons();

@@ -2,6 +2,7 @@
 // the decision is resolved when main's document says so, and until then it may be answered again.
 import { attr, el, foreign, keyed, text } from "./dom.js";
 import { altArrows, drawMoves, drawOnce, line, moveParts, once, projectOf, saidOf, titleOf, wordRows } from "./agendaitem.js";
+import { decided } from "./ask.js";
 import { t } from "./strings.js";
 
 export function decisionCard(agenda, e) {
@@ -72,9 +73,8 @@ function drawOptions(node, options, x) {
 async function answer(node, agenda, words, id, blobs) {
   const x = node.entry.item;
   const choice = node.picked;
-  const accept = choice && (choice === recommended(x) || choice === "approve") ? { accept: true } : choice === "reject" ? { accept: false } : {};
   const here = node.contains(document.activeElement);
-  const no = await agenda.say({ kind: "decision", id: node.entry.key, question: saidOf(x.question), choice, text: words, ...accept }, id, "", null, blobs);
+  const no = await agenda.say(decided({ decision: node.entry.key, text: saidOf(x.question), recommend: recommended(x) }, choice, words), id, "", null, blobs);
   if (!no) {
     node.picked = "";
     for (const b of node.querySelectorAll(".option")) attr(b, "aria-pressed", "false");

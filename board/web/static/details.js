@@ -1,6 +1,6 @@
 // What the details of a task, an agent and a node say. Messages are in thread.js.
 import { el, foreign } from "./dom.js";
-import { adaptersOf, age, aliveOf, count, roleOf, rtt, taskID, timeNode, wayOf } from "./words.js";
+import { adaptersOf, age, aliveOf, count, roleOf, roomOf, rtt, taskID, timeNode, wayOf } from "./words.js";
 import { glyph, taskGlyph } from "./marks.js";
 import { diffNode, elapsed } from "./work.js";
 import { taskFiles } from "./attach.js";
@@ -44,7 +44,7 @@ function taskBody(task, store, now, panel) {
   if (task.tail) out.push(el("h3", {}, t("output")), foreign(task.tail, { class: "words output" }));
   // That it is replicated is known of its message alone.
   const tiers = task.tiers ?? [], asked = panel.thread?.messages.find((m) => m.envelope.id === task.id)?.tiers ?? [];
-  out.push(...receipts([...tiers, ...asked.filter((x) => !tiers.some((y) => y.tier === x.tier))], store, now));
+  out.push(...receipts(task, [...tiers, ...asked.filter((x) => !tiers.some((y) => y.tier === x.tier))], store, now, !openStates.has(task.state)));
   if (panel.thread?.messages.length) out.push(...threadNodes(panel.thread, task.id, store, now));
   return out;
 }
@@ -61,14 +61,14 @@ function handOver(a, store, panel) {
 
 function agentBody(a, store, now, panel) {
   const tasks = [...store.tasks.values()].filter((x) => x.to === a.id && (openStates.has(x.state) || x.state === "blocked"));
-  return [foreign(a.id, { class: "words title" }), facts([
-    ["name", a.name && a.name !== a.id ? a.name : ""],
+  return [foreign(a.room ? roomOf(a.id) : a.id, { class: "words title" }), facts([
+    ["id", a.room ? code(a.id) : ""], ["name", !a.room && a.name && a.name !== a.id ? a.name : ""],
     ["state", el("span", { class: "with-glyph" }, glyph(stateOf(a, store)), foreign(underLine(a, store, now)))],
     ["role", roleOf(a.role)], ["home", a.node], ["wakes", store.past ? "" : wayOf(a.wakes) || t("wakes_unknown")], ["unread", store.past ? "" : count(a.unread)],
     ["attached", adaptersOf(a.attached)], ["since", a.since ? timeNode(a.since, now) : ""]]),
   el("p", { class: "acts" },
-    store.past ? "" : button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
-    store.past ? "" : button("delegate", "delegate_task", () => does({ name: "write-to", to: a.id, kind: "delegate" })),
+    store.past || a.room ? "" : button("write", "write_to", () => does({ name: "write-to", to: a.id, kind: "prompt" })),
+    store.past || a.room ? "" : button("delegate", "delegate_task", () => does({ name: "write-to", to: a.id, kind: "delegate" })),
     button("filter", "show_messages", () => select({ agent: a.id }))),
   ...handOver(a, store, panel),
   el("h3", {}, t("agent_tasks")),

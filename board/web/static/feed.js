@@ -42,6 +42,17 @@ export class Feed {
     this.opened = false; // a snapshot has come
     this.gone = () => {}; // the session is over
     store.asksChanged = () => this.asksSoon();
+    store.roomsChanged = () => this.roomsSoon();
+  }
+
+  // roomsSoon asks what rooms are about, at most every few seconds: of one that is closed nobody knows it any more.
+  roomsSoon() {
+    this.roomsTimer ??= setTimeout(async () => {
+      try {
+        this.store.tookRooms((await ask("rooms")).rooms);
+      } catch { /* they go by their ids until the next message */ }
+      setTimeout(() => { this.roomsTimer = undefined; }, 5000);
+    }, 200);
   }
 
   // asksSoon asks once for what waits for a person, however much changed meanwhile.

@@ -1,8 +1,9 @@
 // What each node of the inside measured of itself in the last hour, below the mesh. Who does not answer is shown as it was
 // known, with the time.
 import { attr, el, foreign, keyed, text } from "./dom.js";
-import { sentence, timeNode } from "./words.js";
+import { timeNode } from "./words.js";
 import { ask, Refused } from "./feed.js";
+import { showWhy, whyNot } from "./refusals.js";
 import { covered, healthCharts } from "./spark.js";
 import { t } from "./strings.js";
 
@@ -26,9 +27,8 @@ export class Figures extends HTMLElement {
       this.said.hidden = true;
       keyed(this.list, nodes, (n) => n.peer, () => this.row(nodes.length <= opened), (row, n) => this.fill(row, n, now));
     } catch (err) { // what was known stays
-      const no = err instanceof Refused ? err.refusal : null;
-      text(this.said, no ? t("past_refused", { reason: no.reason, hint: sentence(no.hint) }) : t("past_failed"));
-      this.said.hidden = !no && this.list.childElementCount > 0; // the banner says that the node is silent
+      showWhy(this.said, whyNot(err, "past_refused", t("past_failed")));
+      this.said.hidden = !(err instanceof Refused) && this.list.childElementCount > 0; // the banner says that the node is silent
     } finally {
       this.asks = false;
     }

@@ -5,6 +5,8 @@ import { show, where } from "./route.js";
 import { keep, kept } from "./kept.js";
 import { t } from "./strings.js";
 
+const waits = () => el("span", { class: "waits" });
+
 class Top extends HTMLElement {
   connectedCallback() {
     this.node = foreign("", { class: "node-name" });
@@ -13,7 +15,7 @@ class Top extends HTMLElement {
     const act = (name) => this.dispatchEvent(new CustomEvent("act", { bubbles: true, detail: name }));
     const button = (cls, key, name, label) => el("button", { type: "button", class: cls, title: label, on: { click: () => act(name) } }, t(key));
     this.views = el("nav", { class: "views", "aria-label": t("views") }, ...["board", "agenda", "mesh", "settings"].map((name) =>
-      el("button", { type: "button", "data-view": name, title: "g " + name[0], on: { click: () => show(name) } }, t("view_" + name))));
+      el("button", { type: "button", "data-view": name, title: "g " + name[0], on: { click: () => show(name) } }, t("view_" + name), name === "board" ? waits() : "")));
     this.skip = el("a", { class: "skip", href: "#work" }, t("skip"));
     this.append(
       this.skip,
@@ -42,7 +44,9 @@ class Top extends HTMLElement {
     }
     const health = store.health(now);
     attr(this.fresh, "data-health", health);
-    text(this.fresh, health === "silent" ? t("silent", { time: age(store.silence(now)) }) : t(health));
+    const back = health === "live" && Boolean(where().at); // what is shown is not live, though the node is
+    attr(this.fresh, "data-past", back);
+    text(this.fresh, health === "silent" ? t("silent", { time: age(store.silence(now)) }) : t(back ? "replay" : health));
     const view = where().view;
     attr(this.skip, "href", view === "board" ? "#work" : "#view");
     text(this.skip, t(view === "board" ? "skip" : "skip_view"));
@@ -54,7 +58,7 @@ class Top extends HTMLElement {
     attr(this.delegate, "hidden", Boolean(where().at));
   }
 
-  // drawCount puts into title and icon what waits for this person.
+  // drawCount puts into title, icon and the ways to the board what waits for this person.
   drawCount(store) {
     const n = store.waiting;
     const title = (n ? "(" + count(n) + ") " : "") + "aster " + plain(store.status?.name);
@@ -62,6 +66,10 @@ class Top extends HTMLElement {
     attr(this.icon, "href", n ? "/static/icon-asks.svg" : "/static/icon.svg");
     if (this.badge !== n) {
       this.badge = n;
+      for (const at of document.querySelectorAll(".waits")) {
+        text(at, n ? count(n) : "");
+        attr(at, "title", n ? t("needs_you") + " " + count(n) : null);
+      }
       navigator.setAppBadge?.(n)?.catch?.(() => {}); // where a browser shows none there is the title
     }
   }
@@ -156,7 +164,7 @@ class Tabs extends HTMLElement {
   connectedCallback() {
     attr(this.parentElement, "aria-label", "aster");
     this.append(...["work", "messages", "agents", "mesh"].map((name) =>
-      el("button", { type: "button", "data-tab": name, on: { click: () => this.choose(name) } }, t(name))));
+      el("button", { type: "button", "data-tab": name, on: { click: () => this.choose(name) } }, t(name), name === "work" ? waits() : "")));
     this.mark(where().view === "board" ? "work" : "mesh");
   }
 

@@ -43,23 +43,32 @@ export const glyph = (kind) => el("as-glyph", { kind });
 
 const order = ["logged", "replicated", "persisted", "processed"];
 
+// laterTiers are those that a message may yet come to, of those that it has not: what is for nobody comes into no inbox, and what
+// was refused by whom it was for goes no further. In a room others may have it yet.
+export function laterTiers(e, tiers) {
+  const reached = new Set(tiers.map((x) => x.tier));
+  const over = !e.to && !e.room && !e.rcpt?.length ? ["persisted", "processed"] : reached.has("refused") && !e.room && !reached.has("processed") ? order : [];
+  return order.filter((tier) => !reached.has(tier) && !over.includes(tier));
+}
+
 class Ticks extends HTMLElement {
   // past: then that others have it is on no record here.
-  show(tiers, alone, past = 0) {
+  show(e, tiers, alone, past = 0) {
     const reached = new Set(tiers.map((x) => x.tier));
     const refused = reached.has("refused");
+    const later = laterTiers(e, tiers);
     if (this.children.length === 0) {
       attr(this, "role", "img");
       this.append(...order.map(() => el("i")));
     }
     const said = order.map((tier, i) => {
-      const hollow = tier === "replicated" && (alone || past) && !reached.has(tier);
-      attr(this.children[i], "class", reached.has(tier) ? "on" : hollow ? "hollow" : "off");
+      const hollow = tier === "replicated" && (alone || past) && later.includes(tier);
+      attr(this.children[i], "class", reached.has(tier) ? "on" : hollow ? "hollow" : later.includes(tier) ? "off" : "never");
       if (reached.has(tier)) return t("tier_" + tier);
-      return hollow ? t(past ? "tick_unrecorded" : "tick_alone") : t("tick_wait", { tier: t("tier_" + tier) });
+      return hollow ? t(past ? "tick_unrecorded" : "tick_alone") : later.includes(tier) ? t("tick_wait", { tier: t("tier_" + tier) }) : "";
     });
-    attr(this, "data-all", reached.has("processed") ? "ok" : refused ? "bad" : null);
-    const label = (refused ? [t("tier_refused")] : said).join(", ");
+    attr(this, "data-all", reached.has("processed") || !later.length && !refused ? "ok" : refused ? "bad" : null);
+    const label = said.concat(refused ? t("tier_refused") : "").filter(Boolean).join(", ");
     attr(this, "title", label);
     attr(this, "aria-label", label);
   }

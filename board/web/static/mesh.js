@@ -7,9 +7,24 @@ import "./figures.js";
 import { go, show } from "./route.js";
 import { t } from "./strings.js";
 
-const tableFrom = 24; // BOARD 6
+const tableFrom = (narrow) => (narrow ? 6 : 24); // BOARD 6; a phone has no room for more beside their links' words
 // A phone's picture is as wide as the phone, so that its words are as large as others.
-const pictureOf = (narrow) => (narrow ? { width: 380, height: 420, rx: 124, ry: 160 } : { width: 720, height: 400, rx: 270, ry: 150 });
+const pictureOf = (narrow) => (narrow ? { width: 380, height: 320, rx: 97, ry: 118 } : { width: 720, height: 400, rx: 270, ry: 150 });
+const half = 26; // of a node's height
+
+// On a phone nodes stand above and below this one, two side by side at most: [across, down].
+const spots = [[], [[0, 1]], [[0, -1], [0, 1]], [[0, -1], [-1, 1], [1, 1]], [[-1, -1], [1, -1], [-1, 1], [1, 1]]];
+
+function placesOf(n, cx, cy, rx, ry, narrow) {
+  if (narrow) return spots[n].map(([x, y]) => [cx + x * rx, cy + y * ry]);
+  return Array.from({ length: n }, (_, i) => {
+    const a = (i / n) * 2 * Math.PI - Math.PI / 2 + (n === 1 ? Math.PI / 2 : n === 2 ? Math.PI / 2 : 0);
+    return [cx + rx * Math.cos(a), cy + ry * Math.sin(a)];
+  });
+}
+
+// wide is about how wide words are drawn, in px, at 11 px a letter: those of CJK are square.
+const wide = (words) => [...words].reduce((sum, c) => sum + (c >= "\u2e80" ? 11 : 6.6), 0);
 
 // office says who is main, in which term, and by whom elected.
 function office(main) {
@@ -46,52 +61,58 @@ class Mesh extends HTMLElement {
     text(this.said, [others ? t("nodes_linked", { n: count(store.status.linked), of: count(others) }) : t("nodes_alone"), ...office(main)].join(" · "));
     this.claims.draw(now);
     this.figures.draw(now);
-    attr(this.picture, "hidden", peers.length >= tableFrom || peers.length < 2 ? "" : null);
-    if (peers.length < tableFrom && peers.length > 1) this.drawRing(peers, store, now);
+    const drawn = peers.length < tableFrom(innerWidth < 720) && peers.length > 1;
+    attr(this.picture, "hidden", !drawn);
+    if (drawn) this.drawRing(peers, store, now);
     keyed(this.body, peers, (p) => p.peer, (p) => this.row(p), (row, p) => this.drawRow(row, p, store, now));
   }
 
   drawRing(peers, store, now) {
-    const { width, height, rx, ry } = pictureOf(innerWidth < 720);
+    const narrow = innerWidth < 720;
+    const { width, height, rx, ry } = pictureOf(narrow);
     const key = width + JSON.stringify(peers.map((p) => [p.peer, p.name, p.role, p.linked, p.transport, p.relayed, p.version, Math.round((p.rttMicros ?? 0) / 100), p.behind > 0])) + store.status.main.peer + store.agents.length;
     if (this.of === key) return;
     this.of = key;
     const [self, ...others] = peers;
     const cx = width / 2, cy = height / 2;
-    const place = (i) => {
-      const a = (i / others.length) * 2 * Math.PI - Math.PI / 2 + (others.length === 1 ? Math.PI / 2 : others.length === 2 ? Math.PI / 2 : 0);
-      return [cx + rx * Math.cos(a), cy + ry * Math.sin(a)];
-    };
-    const low = width < 720 ? Math.max(cy, ...others.map((_, i) => place(i)[1])) + 40 : height; // a phone has no room for what is empty
-    attr(this.picture, "viewBox", `0 0 ${width} ${low.toFixed(0)}`);
-    const kids = [svg("ellipse", { cx, cy, rx, ry, class: "orbit" })];
+    const places = placesOf(others.length, cx, cy, rx, ry, narrow);
+    const nodes = [self, ...others].map((p, i) => this.node(p, ...(i ? places[i - 1] : [cx, cy]), store, narrow));
+    const all = places.map(([, y]) => y);
+    const top = narrow ? Math.min(cy, ...all) - half - 14 : 0, low = narrow ? Math.max(cy, ...all) + half + 14 : height; // a phone has no room for what is empty
+    attr(this.picture, "viewBox", `0 ${top.toFixed(0)} ${width} ${(low - top).toFixed(0)}`);
+    const kids = narrow ? [] : [svg("ellipse", { cx, cy, rx, ry, class: "orbit" })];
     others.forEach((p, i) => {
-      const [x, y] = place(i);
+      const [x, y] = places[i];
       const words = p.linked ? [p.transport, p.rttMicros ? rtt(p.rttMicros) : "", p.relayed ? t("relayed") : ""].filter(Boolean).join(" · ") : t("not_linked");
-      const mx = cx + (x - cx) * 0.5, my = cy + (y - cy) * 0.5;
+      // In the middle of what can be seen of the line between the two, and within the picture.
+      const leaves = (w) => Math.min(Math.abs(x - cx) > 1 ? w / 2 / Math.abs(x - cx) : 1, Math.abs(y - cy) > 1 ? half / Math.abs(y - cy) : 1);
+      const at = (leaves(nodes[0].wide) + 1 - leaves(nodes[i + 1].wide)) / 2, room = wide(words) / 2 + 6;
+      const mx = Math.max(room, Math.min(width - room, cx + (x - cx) * at)), my = cy + (y - cy) * at;
       kids.push(svg("line", { x1: cx, y1: cy, x2: x, y2: y, class: "link", "data-linked": p.linked ? "yes" : "no", "data-relayed": p.relayed ? "yes" : "no" }));
       const label = svg("text", { x: mx, y: my + 4, class: "label" });
       text(label, words);
-      const back = svg("rect", { x: mx - words.length * 3.4 - 6, y: my - 9, width: words.length * 6.8 + 12, height: 18, rx: 4, class: "label-back" });
+      const back = svg("rect", { x: mx - room, y: my - 9, width: 2 * room, height: 18, rx: 4, class: "label-back" });
       kids.push(back, label);
     });
-    [self, ...others].forEach((p, i) => kids.push(this.node(p, ...(i ? place(i - 1) : [cx, cy]), store)));
+    kids.push(...nodes);
     const active = this.picture.contains(document.activeElement) ? /** @type {SVGElement} */ (document.activeElement).dataset.peer : null;
     this.picture.replaceChildren(...kids);
     if (active) this.picture.querySelector(`[data-peer="${CSS.escape(active)}"]`)?.focus();
   }
 
-  node(p, x, y, store) {
+  node(p, x, y, store, narrow) {
     const agents = store.agents.filter((a) => a.home === p.peer).length;
     const counted = agents === 1 ? t("one_agent") : t("n_agents", { n: count(agents) });
     const name = (p.name || p.peer.slice(-6)).slice(0, 22);
     const other = p.version && p.version !== store.status.version && p.version !== "aster " + store.status.version ? (p.version.length > 16 ? p.version.slice(0, 16) + "…" : p.version) : "";
-    const g = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
-      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, officeOf(p, store), linkOf(p, store), counted].join(", ") });
+    const g = /** @type {any} */ (svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, class: "node", tabindex: 0, role: "button", "data-peer": p.peer, "data-row": "", "data-self": p.self ? "yes" : "no", "data-linked": p.self || p.linked ? "yes" : "no",
+      "data-main": store.status.main.peer === p.peer ? "yes" : "no", "aria-label": [p.name, officeOf(p, store), linkOf(p, store), counted].join(", ") }));
     const title = svg("text", { x: 0, y: -3, class: "name" }), role = svg("text", { x: 0, y: 14, class: "sub" });
     text(title, name);
-    text(role, [officeOf(p, store), other, counted].filter(Boolean).join(" · "));
-    const w = Math.max(112, name.length * 8.4 + 40, role.textContent.length * 6.4 + 28);
+    const about = [officeOf(p, store), other, counted].filter(Boolean);
+    while (narrow && about.length > 1 && wide(about.join(" · ")) > 154) about.splice(about.length > 2 ? 1 : 0, 1); // its details say it
+    text(role, about.join(" · "));
+    const w = (g.wide = Math.min(narrow ? 182 : 400, Math.max(112, wide(name) * 1.2 + 40, wide(role.textContent) + 28)));
     g.append(svg("rect", { x: -w / 2, y: -26, width: w, height: 52, rx: 10 }), title, role);
     g.addEventListener("click", () => go("n", p.peer, g));
     g.addEventListener("keydown", (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); go("n", p.peer, g); } });

@@ -1,6 +1,6 @@
 // One message, or several that are one row.
 import { attr, el, foreign, plain, text } from "./dom.js";
-import { count, duration, messageID, senderOf, targetOf, timeNode } from "./words.js";
+import { count, duration, messageID, roomOf, senderOf, targetOf, timeNode } from "./words.js";
 import { stepCounts } from "./fold.js";
 import { go } from "./route.js";
 import { t } from "./strings.js";
@@ -56,6 +56,7 @@ function folded(row, act) {
 export function drawRow(node, row, store, words, expanded) {
   attr(node, "class", "message row" + (row.head ? "" : " same") + (row.inside ? " inside" : "") + (row.fresh ? " fresh" : ""));
   const [pair, when, line] = node.children;
+  if (row.m.envelope.room) text(pair.lastElementChild, roomOf(row.m.envelope.room));
   attr(pair, "hidden", !row.head);
   if (row.kind !== "message") {
     const button = line.firstElementChild;
@@ -63,10 +64,12 @@ export function drawRow(node, row, store, words, expanded) {
     attr(button, "aria-expanded", String(Boolean(row.open)));
     return;
   }
-  const late = when.querySelector(".late");
-  text(late, row.m.late ? t("late") : "");
-  attr(late, "title", row.m.late ? t("late_means") : null);
-  when.lastElementChild.show(row.m.tiers ?? [], store.alone, store.past);
+  const tiers = row.m.tiers ?? [];
+  const mark = when.children[1], refused = tiers.some((x) => x.tier === "refused") && !tiers.some((x) => x.tier === "processed");
+  attr(mark, "class", refused ? "refused" : "late");
+  text(mark, refused ? t("tier_refused") : row.m.late ? t("late") : "");
+  attr(mark, "title", row.m.late ? t("late_means") : null);
+  when.lastElementChild.show(row.m.envelope, tiers, store.alone, store.past);
   const whole = expanded.get(row.m.envelope.id);
   const body = line.querySelector(".text");
   const shown = whole ?? textOf(row.m);

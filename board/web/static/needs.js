@@ -3,7 +3,7 @@ import { attr, el, foreign, keyed, text } from "./dom.js";
 import { age, count, duration } from "./words.js";
 import { cardNode, drawCard } from "./ask.js";
 import { glyph } from "./marks.js";
-import { go } from "./route.js";
+import { go, show } from "./route.js";
 import { t } from "./strings.js";
 
 const cards = 5; // BOARD 5
@@ -13,7 +13,7 @@ const toldFor = 5000; // how long a card says by whom it was answered
 const frameHeight = 88; // px of what stands round the cards
 const heightOf = (a) => 76 + (a.text.length > 90 ? 20 : 0) + (a.options?.length ? 36 : 0) + (a.options?.some((o) => o.detail) ? 18 : 0); // px, about
 
-const rank = { approval: 1, choice: 3, blocked: 2, question: 3, review: 3, person: 4, key: 5 };
+const rank = { approval: 1, blocked: 2, choice: 3, question: 3, review: 3, decision: 4, person: 5, key: 6 };
 
 // mine says whether an ask is for this board's person.
 export function mine(ask, store, now) {
@@ -24,7 +24,7 @@ export function mine(ask, store, now) {
 // allAsks are the node's, and agents here that say they need a person but asked nothing that can be answered on a board.
 export function allAsks(store) {
   const asks = store.asks.slice();
-  const asking = new Set(asks.map((a) => a.asker));
+  const asking = new Set(asks.filter((a) => a.kind !== "decision").map((a) => a.asker));
   for (const a of store.agents) {
     if (a.state !== "needs-human" || asking.has(a.id)) continue;
     asks.push({ id: "a:" + a.id, kind: "person", text: a.doing || "", at: a.since || 0, asker: a.id, node: a.home, nodeName: a.node, owner: a.home, ownerName: a.node });
@@ -144,7 +144,10 @@ class Needs extends HTMLElement {
 }
 
 export function openAsk(a, row) {
-  if (a.task) go("t", a.task, row);
+  if (a.kind === "decision") {
+    show("agenda");
+    /** @type {any} */ (document.querySelector("as-agenda")).seek(a.decision);
+  } else if (a.task) go("t", a.task, row);
   else if (a.message) go("m", a.message, row);
   else if (a.asker) go("a", a.asker, row);
 }

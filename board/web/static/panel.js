@@ -1,9 +1,9 @@
 // Details of one message, task, agent or node, at its own address: reload, Back and a pasted link show it again.
 import { attr, el, foreign, text } from "./dom.js";
-import { sentence } from "./words.js";
-import { ask, post, Refused } from "./feed.js";
+import { ask, post } from "./feed.js";
 import { bodies, openStates } from "./details.js";
 import { proofNode } from "./proof.js";
+import { showWhy, whyNot } from "./refusals.js";
 import { begin, leave, where } from "./route.js";
 import { t } from "./strings.js";
 
@@ -79,7 +79,9 @@ class Panel extends HTMLElement {
       const got = await ask("messages/" + encodeURIComponent(id) + "/proof");
       if (id === this.id) this.proof.replaceChildren(...proofNode(got, this.now, this.store));
     } catch (err) {
-      this.proof.replaceChildren(el("p", { class: "quiet" }, err instanceof Refused ? err.refusal.reason : t("look_failed")));
+      const said = el("p", { class: "quiet" });
+      showWhy(said, whyNot(err, "past_refused", t("look_failed")));
+      this.proof.replaceChildren(said);
     }
     this.proof.hidden = false;
     this.body.scrollTop = 0;
@@ -194,8 +196,7 @@ class Panel extends HTMLElement {
       const got = await post(path, body);
       text(this.said, done(got) ?? "");
     } catch (err) {
-      const no = err instanceof Refused ? err.refusal : { reason: t("no_answer") };
-      text(this.said, t("not_done", { reason: no.reason, hint: sentence(no.hint) }));
+      showWhy(this.said, whyNot(err, "not_done", t("not_done", { reason: t("no_answer"), hint: "" })));
     }
     this.drawn = "";
     this.draw(this.store, this.now);

@@ -1,9 +1,9 @@
 // Web push: the node tells this browser, through the push service of the browser's maker, that something waits while no
 // page of the board is in sight. Off until asked for, over with the session; the note holds counts, and no words of anybody.
-import { attr, el, foreign, text } from "./dom.js";
+import { attr, el, foreign } from "./dom.js";
 import { ask, Refused } from "./feed.js";
 import { keep, kept } from "./kept.js";
-import { sentence } from "./words.js";
+import { noOf } from "./refusals.js";
 import { t } from "./strings.js";
 
 const every = 30e3; // how often a page in sight says so
@@ -72,7 +72,7 @@ let failed = "";
 export const quiet = () => again();
 
 function reasonOf(err) {
-  if (err instanceof Refused) return t("push_not_on", { reason: err.refusal.reason, hint: sentence(err.refusal.hint) });
+  if (err instanceof Refused) return t("push_not_on", noOf(err));
   if (err instanceof TypeError) return t("push_not_on", { reason: t("no_answer"), hint: "" });
   if (err instanceof DOMException) return t("push_not_on", { reason: t("push_no_service", { what: err.message }), hint: "" });
   return err.message;

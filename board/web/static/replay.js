@@ -2,10 +2,10 @@
 // journal up to the moment, so what arrived since is told too, and marked.
 import { attr, el, text } from "./dom.js";
 import { momentTime } from "./words.js";
-import { ask, Refused } from "./feed.js";
+import { ask } from "./feed.js";
 import { travel, where } from "./route.js";
 import { Store } from "./store.js";
-import { sentence } from "./words.js";
+import { showWhy, whyNot } from "./refusals.js";
 import { t } from "./strings.js";
 
 const speeds = [1, 10, 60, 600];
@@ -20,7 +20,7 @@ export class Past {
     this.moment = null;
     this.ticks = [];
     this.state = "ready"; // asking, failed
-    this.why = "";
+    this.why = null; // of "failed"
     this.busy = false;
     this.playing = false;
     this.speed = 10;
@@ -59,7 +59,7 @@ export class Past {
     } catch (err) {
       this.state = "failed";
       this.playing = false;
-      this.why = err instanceof Refused ? t("past_refused", { reason: err.refusal.reason, hint: sentence(err.refusal.hint) }) : t("past_failed");
+      this.why = whyNot(err, "past_refused", t("past_failed"));
     }
     this.busy = false;
     if (this.at && this.at !== at) return this.look();
@@ -174,13 +174,14 @@ class Replay extends HTMLElement {
     attr(this.link, "hidden", !navigator.clipboard);
     attr(this.again, "hidden", past.state !== "failed");
     attr(this.said, "data-tone", past.state === "failed" ? "bad" : null);
-    const words = this.words(past);
-    if (this.words_ !== words) text(this.said, (this.words_ = words));
+    const why = past.state === "failed" ? past.why : { words: this.words(past), own: "" };
+    const key = why.words + why.own;
+    if (this.words_ !== key) showWhy(this.said, why);
+    this.words_ = key;
   }
 
-  // words say what is not as usual: the node looks, or refuses, or there is nothing.
+  // words say what is not as usual: the node looks, or there is nothing.
   words(past) {
-    if (past.state === "failed") return past.why;
     if (!past.moment) return past.state === "asking" ? t("looking") : "";
     const m = past.moment;
     if (!m.messages.length && !m.agents.length) return t("past_before");

@@ -1,6 +1,6 @@
 // What Messages shows: words to look for, filters, a moment. All of it stands in the address.
 import { attr, el, foreign, text } from "./dom.js";
-import { exactTime, roleOf } from "./words.js";
+import { exactTime, roleOf, roomOf } from "./words.js";
 import { clear, select, where } from "./route.js";
 import { t } from "./strings.js";
 
@@ -82,7 +82,7 @@ class Search extends HTMLElement {
     this.chips.of = all;
     this.chips.replaceChildren(...shown.map(([name, value, label]) => el("button", { type: "button", class: "chip", title: t("remove_filter", { what: label }), on: {
       click: () => (name === "since" ? select({}, 0) : select({ [name]: "" })),
-    } }, el("span", { class: "quiet" }, label), " ", foreign(name === "role" ? roleOf(value) : value), el("span", { "aria-hidden": "true" }, " ×"))),
+    } }, el("span", { class: "quiet" }, label), " ", foreign(name === "role" ? roleOf(value) : name === "room" ? roomOf(value) : value), el("span", { "aria-hidden": "true" }, " ×"))),
     shown.length > 1 ? el("button", { type: "button", class: "fold", on: { click: () => clear() } }, t("remove_all")) : "");
     text(this.button, t("filter") + (shown.length ? " " + shown.length : ""));
   }

@@ -1,12 +1,13 @@
 // Invites, keys and rooms, each with who and when; and this browser's switches. Every action says what it did.
 import { attr, el, foreign, text } from "./dom.js";
-import { age, count, roleOf, sentence, timeNode } from "./words.js";
-import { ask, post, Refused } from "./feed.js";
+import { age, count, roleOf, timeNode } from "./words.js";
+import { ask, post } from "./feed.js";
 import { keep, kept } from "./kept.js";
 import { show } from "./route.js";
 import * as notify from "./notify.js";
 import { pushSwitch, quiet } from "./push.js";
 import { newMsgID } from "./ids.js";
+import { showWhy, whyNot } from "./refusals.js";
 import { toast } from "./toast.js";
 import "./qr.js";
 import { t } from "./strings.js";
@@ -58,10 +59,7 @@ class Settings extends HTMLElement {
   async loadRooms() {
     try {
       const got = await ask("rooms");
-      if (this.store) {
-        this.store.rooms = got.rooms;
-        this.store.changed("agents");
-      }
+      this.store?.tookRooms(got.rooms);
       this.rooms.rows.replaceChildren(...this.listOf(got.rooms, t("no_rooms"), (x) => this.roomRow(x)));
     } catch (err) {
       this.tell(this.rooms, "bad", err);
@@ -73,9 +71,8 @@ class Settings extends HTMLElement {
   }
 
   tell(part, tone, words) {
-    if (words instanceof Error) words = words instanceof Refused ? t("not_done", { reason: words.refusal.reason, hint: sentence(words.refusal.hint) }) : t("not_done", { reason: t("no_answer"), hint: "" });
     attr(part.said, "data-tone", tone);
-    part.said.replaceChildren(foreign(words));
+    showWhy(part.said, words instanceof Error ? whyNot(words, "not_done", t("not_done", { reason: t("no_answer"), hint: "" })) : { words, own: "" });
   }
 
   // does runs an action of a part; its words say what it did.
@@ -137,7 +134,7 @@ class Settings extends HTMLElement {
     const live = (k.state === "ISSUED" || k.state === "ACTIVE") && !k.lapsed;
     const ends = k.lapsed ? t("key_lapsed") : !live ? t("key_over") : k.expires ? t("ends_in", { time: age(k.expires - now) }) : t("no_end");
     const who = k.lastAgent || k.bound;
-    const row = el("li", { "data-open": live ? "yes" : "no" }, foreign(k.label || k.ref, { class: "name" }), el("span", {}, roleOf(k.kind)), foreign(ends), foreign(who ? t("used_by", { agent: who }) : t("used_by_nobody"), { class: "quiet" }),
+    const row = el("li", { "data-open": live ? "yes" : "no" }, foreign(k.label || k.ref, { class: "name" }), el("span", {}, roleOf(k.kind)), foreign(ends), foreign(who ? t("used_by", { agent: who }) : t(live ? "used_by_nobody" : "never_used"), { class: "quiet" }),
       el("span", { class: "quiet" }, t("made_at"), " ", timeNode(k.issued, now)), el("span", { class: "id" }, k.ref), el("span", { class: "spacer" }));
     if (!live) return row;
     const at = "keys/" + encodeURIComponent(k.ref);

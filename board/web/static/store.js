@@ -1,6 +1,7 @@
 // What the page knows. State changes here only; whoever draws is told once a frame and reads it whole.
 import { MessageWindow } from "./window.js";
 import { keep, kept } from "./kept.js";
+import { topics } from "./words.js";
 
 const hurried = 20; // messages a second above which drawing waits a little and takes them together
 const pauseHurried = 150;
@@ -28,7 +29,8 @@ export class Store {
     this.sinceLooked = ""; // what happened while nobody looked
     this.past = 0; // the past moment that this is; 0: it is as of now
     this.asOf = 0; // when what is shown was known, if the node has not answered yet
-    this.rooms = [];
+    this.rooms = []; // open ones of this mesh
+    this.roomsChanged = () => {}; // the feed asks for them
     this.asksChanged = () => {}; // the feed asks again
     this.documentChanged = () => {}; // the state document or a word about it
     this.documentWords = new Set(); // ids of those that are shown
@@ -67,9 +69,10 @@ export class Store {
     this.heard(s.status, now);
     this.version ??= s.status.version;
     this.peers = s.peers;
-    this.agents = s.agents;
+    this.tookAgents(s.agents);
     this.tasks = new Map(s.tasks.map((task) => [task.id, task]));
     this.tookAsks(s.asks);
+    if (s.messages.some((m) => m.envelope.room && !topics.has(m.envelope.room))) this.roomsChanged();
     this.window.begin(s);
     this.pos = Math.max(this.pos, s.pos);
     this.changed("status", "agents", "tasks", "messages", "asks");
@@ -85,6 +88,18 @@ export class Store {
     this.agents = s.agents;
     this.tasks = new Map(s.tasks.map((task) => [task.id, task]));
     this.changed("status", "agents", "tasks");
+  }
+
+  // tookAgents: some stand for rooms of other boards, which are called by what they are about.
+  tookAgents(agents) {
+    this.agents = agents;
+    for (const a of agents) if (a.room && a.name && a.name !== a.id) topics.set(a.id, a.name);
+  }
+
+  tookRooms(rooms) {
+    this.rooms = rooms;
+    for (const r of rooms) if (r.topic) topics.set(r.id, r.topic);
+    this.changed("agents", "messages");
   }
 
   tookAsks(answer) {
@@ -119,7 +134,7 @@ export class Store {
         if (this.window.drop(e.channel)) this.changed("messages");
         break;
       case "agents":
-        this.agents = e.agents ?? [];
+        this.tookAgents(e.agents ?? []);
         this.changed("agents");
         break;
       case "peers":
@@ -145,6 +160,7 @@ export class Store {
     }
     this.recent++;
     if (m.envelope.intent === "OperatorFeedback") this.documentChanged();
+    if (m.envelope.room && !topics.has(m.envelope.room)) this.roomsChanged();
     const v = m.envelope.value;
     if (m.envelope.intent === "ToolCall") m.envelope.value = { toolCallName: v?.toolCallName, path: pathOf(v?.args) };
     else if (m.text.length > 700 || JSON.stringify(v ?? "").length > 1000) m.envelope.value = undefined; // who opens it asks for it

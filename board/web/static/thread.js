@@ -1,7 +1,9 @@
 // The details of a message: what it says, whom it reached, its attachments, and the thread it belongs to.
 import { el, foreign } from "./dom.js";
-import { bytes, count, messageID, senderOf, targetOf, timeNode } from "./words.js";
+import { bytes, count, messageID, roomOf, senderOf, targetOf, timeNode } from "./words.js";
 import { attachments } from "./attach.js";
+import { codeWords } from "./refusals.js";
+import { laterTiers } from "./marks.js";
 import { wordsNode } from "./markdown.js";
 import { go, select, travel } from "./route.js";
 import { t } from "./strings.js";
@@ -26,17 +28,26 @@ function byWhom(got, store) {
   return got.by ? store.peer(got.by)?.name || "…" + got.by.slice(-6) : "";
 }
 
-// waitsText says what a message to another board waits for.
-const waitsText = (w) => t(w.for === "board" || !w.room ? "waits_board" : "waits_" + w.for, { room: w.room ?? "", board: w.board });
+// refusedBy says who refused it and why: the code's line, with the code itself to hover over.
+function refusedBy(no, store) {
+  const by = byWhom(no, store);
+  return el("span", { class: "by" }, by ? foreign(by) : "", by && no.reason ? " · " : "", foreign(codeWords(no.reason) || no.reason || "", { title: no.reason || null }));
+}
 
-export function receipts(list, store, now) {
-  const rows = tiers.map((tier) => {
+// waitsText says what a message to another board waits for.
+const waitsText = (w) => t(w.for === "board" || !w.room ? "waits_board" : "waits_" + w.for, { room: w.room ? roomOf(w.room).slice(1) : "", board: w.board });
+
+// receipts say how far a message came, and what it may yet come to: of what never will be there is no row. over: it is about
+// something that has ended, so nothing more is awaited.
+export function receipts(e, list, store, now, over = false) {
+  const later = over ? [] : laterTiers(e, list);
+  const rows = tiers.filter((tier) => later.includes(tier) || list.some((x) => x.tier === tier)).map((tier) => {
     const got = list.find((x) => x.tier === tier);
     const at = got ? (got.at ? timeNode(got.at, now) : t("reached")) : el("span", { class: "quiet" }, tier === "replicated" && store.past ? t("tick_unrecorded") : tier === "replicated" && store.alone ? t("tick_alone") : t("not_reached"));
     return el("li", { "data-on": got ? "yes" : "no" }, el("span", {}, t("tier_" + tier)), at, foreign(byWhom(got, store), { class: "by" }));
   });
   for (const no of list.filter((x) => x.tier === "refused")) {
-    rows.push(el("li", { "data-on": "bad" }, el("span", {}, t("tier_refused")), timeNode(no.at, now), foreign(no.reason ?? "")));
+    rows.push(el("li", { "data-on": "bad" }, el("span", {}, t("tier_refused")), timeNode(no.at, now), refusedBy(no, store)));
   }
   return [el("h3", {}, t("receipts")), el("ol", { class: "receipts" }, ...rows)];
 }
@@ -57,11 +68,11 @@ export function messageBody(m, store, now, panel) {
     ...wordsNode(m),
     ...attachments(m),
     acts,
-    facts([["intent", e.intent], ["to", e.to || (e.room ? "#" + e.room : t("everybody"))], ["at", timeNode(m.at, now, m.doubt)],
+    facts([["intent", e.intent], ["to", e.room ? roomOf(e.room) : e.to || t("everybody")], ["at", timeNode(m.at, now, m.doubt)],
       ["re", e.re ? el("button", { type: "button", class: "link-button code", on: { click: () => go("m", e.re) } }, e.re) : ""],
-      ["id", code(messageID(m) + "  " + e.id)], ["thread", code(e.thread)], ["size", e.value === undefined ? "" : bytes(JSON.stringify(e.value).length)]]),
-    ...receipts(m.tiers ?? [], store, now),
-    m.waits && !store.past ? el("p", { class: "quiet", "data-waits": m.waits.for }, foreign(waitsText(m.waits))) : "",
+      ["id", code(messageID(m) + "  " + e.id)], ["thread", code(e.thread)], ["room", e.room && roomOf(e.room) !== "#" + e.room ? code(e.room) : ""], ["size", e.value === undefined ? "" : bytes(JSON.stringify(e.value).length)]]),
+    ...receipts(e, m.tiers ?? [], store, now),
+    m.waits && !store.past && !m.tiers?.some((x) => x.tier === "refused") ? el("p", { class: "quiet", "data-waits": m.waits.for }, foreign(waitsText(m.waits))) : "",
     ...(panel.thread?.messages.length > 1 ? threadNodes(panel.thread, e.id, store, now) : []),
   ];
 }

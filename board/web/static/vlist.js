@@ -124,7 +124,7 @@ export class VList {
   place(anchor, stick, all) {
     const { first, last, before, after } = this.span();
     const wanted = this.items.slice(first, last);
-    const seen = new Set();
+    const seen = new Set(), drawn = new Set();
     let at = this.list.firstElementChild;
     for (const item of wanted) {
       const key = String(this.how.key(item));
@@ -137,7 +137,10 @@ export class VList {
         row.dataset.key = key;
         this.rows.set(key, row);
       }
-      if (stale) this.how.update(row, item);
+      if (stale) {
+        this.how.update(row, item);
+        drawn.add(key);
+      }
       if (row === at) at = at.nextElementSibling;
       else this.list.insertBefore(row, at);
     }
@@ -151,6 +154,7 @@ export class VList {
     let changed = false;
     for (const item of wanted) {
       const key = this.how.key(item);
+      if (!drawn.has(String(key)) && this.heights.has(key)) continue; // as high as it was
       const h = this.rows.get(String(key)).getBoundingClientRect().height;
       if (h > 0 && Math.abs((this.heights.get(key) ?? -1) - h) > 0.5) {
         this.heights.set(key, h);

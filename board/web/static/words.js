@@ -85,16 +85,21 @@ export const aliveOf = (word) => (gossips.has(word) ? t("gossip_" + word) : word
 // senderOf and targetOf name the ends of a message; a name that an agent gave itself never stands for its id.
 export function senderOf(m) {
   const e = m.envelope;
-  if (e.from) return foreign(e.from, { class: "name" });
+  if (e.from) return topics.has(e.from) ? foreign(roomOf(e.from), { class: "name", title: e.from }) : foreign(e.from, { class: "name" });
   const node = m.nodeName || m.node?.slice(-6) || "";
   return foreign(t(e.source === "server" ? "node_speaks" : "person", { node }), { class: "name" });
 }
 
 export function targetOf(m) {
   const e = m.envelope;
-  if (e.to || e.room) return foreign(e.to || "#" + e.room, { class: "name" });
+  if (e.room) return foreign(roomOf(e.room), { class: "name", title: e.room });
+  if (e.to) return foreign(e.to, { class: "name" });
   return el("span", { class: "name" }, t("everybody"));
 }
+
+// roomOf is what a room is about, as far as that is known (store.js tells it), behind a mark that no agent's id begins with.
+export const topics = new Map();
+export const roomOf = (id) => "#" + (topics.get(id) || id);
 
 // noMain says since when nobody is main here, and whether these nodes can elect one; "" while somebody is. A link that only
 // changes is no news: the first seconds say nothing.
