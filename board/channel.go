@@ -8,7 +8,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 )
 
-// Channels is what people put away or deleted, by channel (FoldChannel). A value does not change: the fold makes
+// Channels is what people put away or deleted, by channel (FoldChannel). A value that somebody was given does not change: the fold makes
 // another one.
 type Channels map[string]*Channel
 
@@ -53,7 +53,10 @@ func (c Channels) Of(key string) *Channel {
 }
 
 // Channels is what is put away or deleted now. Any goroutine may read it.
-func (s *State) Channels() Channels { return s.channels }
+func (s *State) Channels() Channels {
+	s.lent = true
+	return s.channels
+}
 
 // channelStep takes a step on a channel. Only members of the inside take one.
 func (s *State) channelStep(at pos, rec *protocol.Record) {
@@ -83,12 +86,14 @@ func (s *State) channelStep(at pos, rec *protocol.Record) {
 	default:
 		return
 	}
-	all := maps.Clone(s.channels)
-	if all == nil {
-		all = Channels{}
+	switch {
+	case s.channels == nil:
+		s.channels = Channels{}
+	case s.lent: // whoever has it reads on
+		s.channels = maps.Clone(s.channels)
 	}
-	all[key] = &next
-	s.channels = all
+	s.lent = false
+	s.channels[key] = &next
 }
 
 // Archived are those that are put away now, in one order.

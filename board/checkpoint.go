@@ -50,7 +50,7 @@ func (s *State) checkpoint(base bool) []byte {
 	items := map[*task][]pos{}
 	for _, ls := range s.logs {
 		if ls.mark > 0 || len(ls.waiting) > 0 {
-			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, waitingInOrder(ls.waiting), slices.Sorted(maps.Keys(ls.bound)), ls.ranges, ls.said.image()})
+			img.Marks = append(img.Marks, markImage{ls.id.String(), ls.mark, ls.waitingInOrder(), slices.Sorted(maps.Keys(ls.bound)), ls.ranges, ls.said.image()})
 		}
 		for _, item := range ls.delegates {
 			items[item.task] = append(items[item.task], item.at)
@@ -108,7 +108,8 @@ func decodeImage(body []byte, kept int) (*State, error) {
 			return nil, fmt.Errorf("%w: %w", ErrBadCheckpoint, err)
 		}
 		ls := s.log(log)
-		ls.mark, ls.waiting, ls.ranges = m.Mark, m.Waiting, m.Ranges
+		ls.mark, ls.ranges = m.Mark, m.Ranges
+		ls.restoreWaiting(m.Waiting)
 		if m.Said != nil {
 			ls.said = *m.Said
 		}

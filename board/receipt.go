@@ -3,17 +3,52 @@ package board
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
 )
 
-// waitingReceipt speaks of messages that have not arrived: a recipient's log may be ahead of the sender's here.
+// waitingReceipt speaks of messages that have not arrived: a recipient's log may be ahead of the sender's here. It takes no more
+// room than the record that said it.
 type waitingReceipt struct {
-	From uint64        `json:"from"`
-	To   uint64        `json:"to"`
-	Tier protocol.Tier `json:"tier"`
+	Ranges []uint64      `json:"ranges"` // as apart makes them; those with a message to come
+	Tier   protocol.Tier `json:"tier"`
 	tierWrite
+}
+
+// last is the greatest number that it speaks of.
+func (w *waitingReceipt) last() uint64 { return w.Ranges[len(w.Ranges)-1] }
+
+func (w *waitingReceipt) of(seq uint64) bool {
+	n := len(w.Ranges) / 2
+	i := sort.Search(n, func(i int) bool { return w.Ranges[2*i+1] >= seq })
+	return i < n && w.Ranges[2*i] <= seq
+}
+
+// apart is ranges in ascending order, no two of which touch, so that order and repeats in what was said make no difference.
+func apart(ranges []uint64) (out []uint64) {
+	var all [][2]uint64
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if from, to := ranges[i], ranges[i+1]; from > 0 && from <= to {
+			all = append(all, [2]uint64{from, to})
+		}
+	}
+	slices.SortFunc(all, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	for _, r := range all {
+		if n := len(out); n > 0 && r[0]-1 <= out[n-1] {
+			out[n-1] = max(out[n-1], r[1])
+		} else {
+			out = append(out, r[0], r[1])
+		}
+	}
+	return out
+}
+
+// endAbove is those of ranges that end above a number.
+func endAbove(ranges []uint64, mark uint64) []uint64 {
+	i := sort.Search(len(ranges)/2, func(i int) bool { return ranges[2*i+1] > mark })
+	return ranges[2*i:]
 }
 
 // Of an outside member's log so many ranges count, in all and more with each record, and so many in one record: whatever it
@@ -48,20 +83,17 @@ func (s *State) receipts(at pos, wall int64, body protocol.ReceiptsBody) {
 		if err != nil || len(of.Ranges)%2 != 0 || at.log.Scope != protocol.ScopeInside && at.log.Scope != log.Scope {
 			continue // whoever writes in a scope knows of no other scope's messages
 		}
-		ls := s.log(log)
-		for i := 0; i < len(of.Ranges); i += 2 {
-			s.receiptRange(ls, of.Ranges[i], of.Ranges[i+1], body.Tier, w)
+		ls, ranges := s.log(log), apart(of.Ranges)
+		for i := 0; i < len(ranges); i += 2 {
+			s.receiptRange(ls, ranges[i], ranges[i+1], body.Tier, w)
+		}
+		if late := endAbove(ranges, ls.mark); len(late) > 0 {
+			ls.waits(waitingReceipt{slices.Clone(late), body.Tier, w})
 		}
 	}
 }
 
 func (s *State) receiptRange(ls *logState, from, to uint64, tier protocol.Tier, w tierWrite) {
-	if from == 0 || to < from {
-		return
-	}
-	if to > ls.mark {
-		ls.waiting = append(ls.waiting, waitingReceipt{from, to, tier, w})
-	}
 	if n := uint64(len(ls.delegates)); to-from > n { // a range costs no more than the Delegates that there are
 		for seq, item := range ls.delegates {
 			if from <= seq && seq <= to {
@@ -78,18 +110,47 @@ func (s *State) receiptRange(ls *logState, from, to uint64, tier protocol.Tier, 
 }
 
 // waitingInOrder is what waits in one order, whichever came first.
-func waitingInOrder(in []waitingReceipt) []waitingReceipt {
-	out := slices.Clone(in)
+func (ls *logState) waitingInOrder() []waitingReceipt {
+	var out []waitingReceipt
+	for _, w := range ls.waiting {
+		if w.Ranges = endAbove(w.Ranges, ls.mark); len(w.Ranges) > 0 {
+			out = append(out, w)
+		}
+	}
 	slices.SortFunc(out, func(a, b waitingReceipt) int {
 		return cmp.Or(a.At.compare(b.At), strings.Compare(string(a.Agent), string(b.Agent)), strings.Compare(string(a.Tier), string(b.Tier)),
-			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+			slices.Compare(a.Ranges, b.Ranges))
 	})
 	return out
 }
 
+func (ls *logState) waits(w waitingReceipt) {
+	ls.waiting = append(ls.waiting, w)
+	ls.soonest = min(ls.soonest, w.last())
+}
+
 // prune drops receipts whose messages have all arrived.
 func (ls *logState) prune() {
-	ls.waiting = slices.DeleteFunc(ls.waiting, func(w waitingReceipt) bool { return w.To <= ls.mark })
+	if ls.mark < ls.soonest {
+		return
+	}
+	ls.soonest = ^uint64(0)
+	ls.waiting = slices.DeleteFunc(ls.waiting, func(w waitingReceipt) bool {
+		if w.last() <= ls.mark {
+			return true
+		}
+		ls.soonest = min(ls.soonest, w.last())
+		return false
+	})
+}
+
+// restoreWaiting takes what a checkpoint says of it.
+func (ls *logState) restoreWaiting(all []waitingReceipt) {
+	for _, w := range all {
+		if w.Ranges = apart(w.Ranges); len(w.Ranges) > 0 {
+			ls.waits(w)
+		}
+	}
 }
 
 // ReceiptTasks names tasks whose Delegates a receipt speaks of, at most limit of them, in no order.

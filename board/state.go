@@ -44,7 +44,8 @@ type State struct {
 	rooms        map[protocol.RoomID]*room.Room
 	shared       map[protocol.PeerID]map[protocol.RoomID]*room.Room // as members outside were told of them
 	document     *Document                                          // nil: none yet
-	channels     Channels                                           // replaced, never changed
+	channels     Channels                                           // once lent it is replaced, not changed
+	lent         bool
 	claims       map[claimKey]*claim
 	decided      map[decidedKey]decided
 	fences       map[protocol.PeerID]*Fence                    // the newest of each node
@@ -65,6 +66,7 @@ type logState struct {
 	ranges    uint64 // of receipts that its author wrote: see affords
 	said      baseSaid
 	waiting   []waitingReceipt          // for messages above mark
+	soonest   uint64                    // the first of them is over there
 	bound     map[protocol.AgentID]bool // folded: whose binding by the log's author stands in it
 }
 

@@ -118,8 +118,8 @@ func (s *State) delegate(ls *logState, at pos, wall int64, env *protocol.Envelop
 	}
 	ls.delegates[at.seq] = item
 	s.remember(item)
-	for _, w := range ls.waiting {
-		if w.From <= at.seq && at.seq <= w.To {
+	for i := range ls.waiting {
+		if w := &ls.waiting[i]; w.of(at.seq) {
 			t.receipt(w.Tier, w.tierWrite)
 		}
 	}

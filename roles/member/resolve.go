@@ -68,19 +68,17 @@ func (r *Roster) resolve() {
 	if !r.stale {
 		return
 	}
-	r.stale = false
-	var members, revokes, rest []*write
+	r.stale, r.restStale = false, true
+	var members, revokes []*write
 	for _, w := range r.writes {
 		switch w.kind {
 		case protocol.KindMember:
 			members = append(members, w)
 		case protocol.KindRevoke:
 			revokes = append(revokes, w)
-		default:
-			rest = append(rest, w)
 		}
 	}
-	for _, list := range [][]*write{members, revokes, rest} {
+	for _, list := range [][]*write{members, revokes} {
 		slices.SortFunc(list, (*write).compare)
 	}
 
@@ -98,6 +96,23 @@ func (r *Roster) resolve() {
 	}
 	r.issuers = issuers
 	r.seat(counted)
+}
+
+// resolveRest is resolve for used invites, terms and voters too, which say nothing of whose records count: a record of
+// theirs costs nothing until somebody asks.
+func (r *Roster) resolveRest() {
+	r.resolve()
+	if !r.restStale {
+		return
+	}
+	r.restStale = false
+	var rest []*write
+	for _, w := range r.writes {
+		if w.kind != protocol.KindMember && w.kind != protocol.KindRevoke {
+			rest = append(rest, w)
+		}
+	}
+	slices.SortFunc(rest, (*write).compare)
 	r.settle(rest)
 }
 

@@ -47,15 +47,16 @@ type Roster struct {
 
 	settled map[protocol.LogID]Settled // see Settle; replaced, never changed
 
-	// Derived, when stale is false.
-	stale   bool
-	members map[protocol.PeerID]*Member
-	cuts    cuts
-	issuers map[protocol.PeerID]bool
-	proven  map[[32]byte]bool // certificates in chains that count
-	invites map[string]*write
-	terms   map[protocol.Term]*term
-	voters  *write
+	// Derived, when stale is false; invites, terms, voters and inOffice when restStale is false as well.
+	stale     bool
+	restStale bool
+	members   map[protocol.PeerID]*Member
+	cuts      cuts
+	issuers   map[protocol.PeerID]bool
+	proven    map[[32]byte]bool // certificates in chains that count
+	invites   map[string]*write
+	terms     map[protocol.Term]*term
+	voters    *write
 
 	inOffice protocol.Term // the greatest
 }
@@ -94,7 +95,7 @@ func compareLogs(a, b protocol.LogID) int {
 
 // NewRoster is the roster of a mesh without records.
 func NewRoster(mesh MeshID) *Roster {
-	return &Roster{mesh: mesh, writes: map[place]*write{}, left: map[protocol.PeerID]place{}, stale: true}
+	return &Roster{mesh: mesh, writes: map[place]*write{}, left: map[protocol.PeerID]place{}, stale: true, restStale: true}
 }
 
 // Mesh is the mesh that the roster is of.
@@ -129,7 +130,11 @@ func (r *Roster) Apply(rec *protocol.Record) bool {
 		r.left[outsider] = at
 	}
 	r.writes[at] = w
-	r.stale = true
+	switch rec.Kind {
+	case protocol.KindMember, protocol.KindRevoke:
+		r.stale = true
+	}
+	r.restStale = true
 	return true
 }
 
@@ -253,7 +258,7 @@ func (r *Roster) Review() []Member {
 
 // InviteUsed says who used an invite; of two uses the earlier holds.
 func (r *Roster) InviteUsed(id string) (protocol.PeerID, bool) {
-	r.resolve()
+	r.resolveRest()
 	if w := r.invites[id]; w != nil {
 		return w.invite.Peer, true
 	}
@@ -283,7 +288,7 @@ func (r *Roster) Settle(logs map[protocol.LogID]Settled) {
 			all[log] = s
 		}
 	}
-	r.settled, r.stale = all, true
+	r.settled, r.stale, r.restStale = all, true, true
 }
 
 // SettledOf is what is settled of a log.

@@ -102,6 +102,25 @@ func TestAMemberAdmittedBeforeTheCutStaysThoughItsIssuerGoes(t *testing.T) {
 	}
 }
 
+// TestWhatSaysNothingOfMembersHasThemFoundNoMore: each record of the inside asks how far its log counts, so a flood of used invites or
+// terms would have the whole roster found for each.
+func TestWhatSaysNothingOfMembersHasThemFoundNoMore(t *testing.T) {
+	dev := founder(t)
+	d := dev.pen(1)
+	r := rosterOf(d.admits(10, dev))
+	if r.Bound(d.log) != NoBound || r.stale {
+		t.Fatal("members are not found")
+	}
+	r.Apply(d.write(11, protocol.KindInviteUsed, protocol.InviteUsedBody{Invite: "0123456789abcdef", Peer: dev.peer}))
+	r.Apply(d.write(12, protocol.KindTerm, protocol.TermBody{Number: 1, Peer: dev.peer}))
+	if r.stale {
+		t.Error("members are to be found again")
+	}
+	if by, ok := r.InviteUsed("0123456789abcdef"); !ok || by != dev.peer || r.Term().Number != 1 {
+		t.Errorf("%q, %v, term %d", by, ok, r.Term().Number)
+	}
+}
+
 func TestARevokedNodeComesBackOnlyByACertificateThatLiftsIt(t *testing.T) {
 	dev := founder(t)
 	mini := dev.admits(t, newParty(2, "mac-mini"), protocol.RoleLocal, 0, day0)

@@ -62,7 +62,7 @@ func later(w, before *write) bool {
 // Term is the term in office: of all that count the greatest (number, peer). The zero TermBody: none yet. Of two
 // records of one term the later one that names an agent says which.
 func (r *Roster) Term() protocol.TermBody {
-	r.resolve()
+	r.resolveRest()
 	if t := r.terms[r.inOffice]; t != nil {
 		return t.write.term
 	}
@@ -71,7 +71,7 @@ func (r *Roster) Term() protocol.TermBody {
 
 // Voters is the latest decision on who elects; the zero VotersBody: none yet.
 func (r *Roster) Voters() protocol.VotersBody {
-	r.resolve()
+	r.resolveRest()
 	if r.voters == nil {
 		return protocol.VotersBody{}
 	}
@@ -83,7 +83,7 @@ func (r *Roster) Voters() protocol.VotersBody {
 // hold its logs, of two the further; one that a rival of another side overruled counts not at all. What the main's node
 // says besides, its mail above all, is not bound by it.
 func (r *Roster) DecisionBound(t protocol.Term, log protocol.LogID) uint64 {
-	r.resolve()
+	r.resolveRest()
 	switch {
 	case log.Peer != t.Peer || r.terms[t] == nil:
 		return 0
