@@ -32,18 +32,17 @@ func (l *loop) halfWarnings() (out []string) {
 	}
 	slices.Sort(halves)
 	for _, p := range halves {
-		m, why := known[p], ""
-		if l.met(m.AdmittedBy) {
-			why = fmt.Sprintf("%s, which let it in, has lost that", l.n.nameOf(m.AdmittedBy))
-		} else {
-			why = fmt.Sprintf("%s, which let it in, is not linked. If that node comes back with it, this is over; else", l.n.nameOf(m.AdmittedBy))
+		m := known[p]
+		why, anew := l.n.nameOf(m.AdmittedBy)+", which let it in, has lost that", "Let it in anew: "
+		if !l.met(m.AdmittedBy) {
+			why, anew = l.n.nameOf(m.AdmittedBy)+", which let it in, is not linked", "If that node has lost it too, let it in anew: "
 		}
 		switch {
 		case p != l.n.home.peer && l.met(p):
-			out = append(out, fmt.Sprintf("no record says that %s is a member: %s. Let it in anew: aster invite, then on %[1]s: aster down, then aster up --join -. What it wrote stays", m.Name, why))
+			out = append(out, fmt.Sprintf("no record says that %s is a member: %s. %saster invite, then on %[1]s: aster down, then aster up --join -. What it wrote stays", m.Name, why, anew))
 		case p == l.n.home.peer && l.n.home.mesh.Inviter != "" && l.meetsInside():
-			out = append(out, fmt.Sprintf("no record says that this node is a member, so others do not list it, and it can let nobody in: %s. Have it let in anew: "+
-				"aster invite on another node, then here: aster down, then aster up --join -. What it wrote stays", why))
+			out = append(out, fmt.Sprintf("no record says that this node is a member, so others do not list it, and it can let nobody in: %s. %s"+
+				"aster invite on another node, then here: aster down, then aster up --join -. What it wrote stays", why, anew))
 		}
 	}
 	return out

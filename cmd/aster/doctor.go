@@ -121,7 +121,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	defer c.Close()
 	found = append(found, a.examineStore(ctx, c)...)
-	found = append(append(append(found, examineAccess(s)...), examineState(s)...), append(examineCompared(s), examineTrace(s)...)...)
+	found = append(append(append(found, examineAccess(s)...), examineState(s)...), append(append(examineCompared(s), examineTrace(s)...), examineMembers(s)...)...)
 	return append(found, examineBoard(s), examineMesh(ctx, s), examineDisk(s), examineRetention(s), examineVersion(s), examineCopies(s))
 }
 
@@ -239,6 +239,16 @@ func examineTrace(s api.Status) []finding {
 		}
 	}
 	return nil
+}
+
+// examineMembers names members whose admission stands in no record.
+func examineMembers(s api.Status) (found []finding) {
+	for _, w := range s.Warnings {
+		if what, fix, ok := strings.Cut(w, "et it in anew: "); ok && strings.HasPrefix(w, "no record says that ") {
+			found = append(found, bad("members", "half-member", clean(fix), "%s", clean(what[:max(strings.LastIndex(what, ". "), 0)])))
+		}
+	}
+	return found
 }
 
 func examineBoard(s api.Status) finding { return fine("board", "%s", s.Board) }

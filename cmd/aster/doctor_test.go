@@ -26,7 +26,8 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 	defer port.Close()
 	_, open, _ := net.SplitHostPort(port.Addr().String())
 	f := newFake(t, map[string]any{"GET /status": api.Status{Name: "devbox", PID: 1, Version: "other", Listen: []string{"/ip4/127.0.0.1/tcp/" + open}, DiskFull: true,
-		Warnings: []string{"access.json is not readable (unexpected end): only this machine is let in", "spans do not reach http://127.0.0.1:9: 3 dropped. Start it"},
+		Warnings: []string{"access.json is not readable (unexpected end): only this machine is let in", "spans do not reach http://127.0.0.1:9: 3 dropped. Start it",
+			"no record says that mac-mini is a member: ada, which let it in, is not linked. If that node has lost it too, let it in anew: aster invite, then on mac-mini: aster down"},
 		Compared: &api.Compared{Records: 40, Digest: "ab", Alike: []string{"devbox", "ada"}, Differ: []string{"ben"}},
 		Copies:   []api.Copy{{Peer: "12D3", Node: "devbox", This: true}}}, "GET /store": api.StoreHealth{Missing: []api.MissingRecords{{Log: "l", Node: "ada", From: 3, To: 5}}}})
 	writeConfig(t, f.home, "[worker]\ncommand = [\"no-such-program\"]\nrepo = \"/no/such/repo\"\n")
@@ -42,7 +43,7 @@ func TestDoctorGivesEachFaultOneCodeAndOneCommand(t *testing.T) {
 		}
 		codes[x.Check] = x.Code
 	}
-	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "access": "access-bad", "trace": "trace-silent", "boards": "boards-differ", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
+	want := map[string]string{"home": "", "config": "", "worker": "worker-missing", "worker repo": "repo-bad", "git": "", "clock": "", "node": "", "access": "access-bad", "trace": "trace-silent", "members": "half-member", "boards": "boards-differ", "board": "", "mesh port": "", "disk": "disk-full", "retention": "", "store": "records-missing", "identity": "fenced", "version": "version-differs"}
 	for check, code := range want {
 		if have, ok := codes[check]; !ok || have != code {
 			t.Errorf("%s: %q (found %v), want %q", check, have, ok, code)
