@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -99,6 +100,9 @@ func markdownOne(w io.Writer, m *api.Message, i int) error {
 	if err == nil && e.Re != "" {
 		_, err = fmt.Fprintf(w, " · answers %s", inLine(string(e.Re)))
 	}
+	if no := refusedAs(m.Tiers); err == nil && no != "" {
+		_, err = fmt.Fprintf(w, " · refused: %s", inLine(no))
+	}
 	if err == nil && words != "" {
 		_, err = fmt.Fprintf(w, "\n\n%s\n%s\n%s", fence, words, fence)
 	}
@@ -111,6 +115,19 @@ func markdownOne(w io.Writer, m *api.Message, i int) error {
 		_, err = io.WriteString(w, "\n")
 	}
 	return err
+}
+
+// refusedAs is why a message was refused that nobody has dealt with: the code; "": it was not.
+func refusedAs(tiers []api.TierAt) (code string) {
+	for _, t := range tiers {
+		switch t.Tier {
+		case protocol.Processed:
+			return ""
+		case protocol.Refused:
+			code = cmp.Or(t.Reason, "by "+string(t.Agent))
+		}
+	}
+	return code
 }
 
 // inLine is a foreign word within a line of Markdown: of letters of no meaning there, and of one line.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 )
 
@@ -21,6 +22,8 @@ func TestAThreadIsExportedWholeAndInert(t *testing.T) {
 	root := &f.snap.Messages[4]
 	root.Envelope.Value = value(map[string]string{"task": "Make ./cart pass\n```\n# not a heading\n<b>bold</b>"})
 	root.Text, root.Envelope.From = "Make ./cart pass", "evil](x)\n# name"
+	last := &f.snap.Messages[len(f.snap.Messages)-1]
+	last.Tiers = append(last.Tiers, api.TierAt{Tier: protocol.Refused, Agent: "claude-shop", Reason: protocol.CodeInboxFull})
 	_, ts := serve(t, f)
 	get := func(query string) (*http.Response, string) {
 		t.Helper()
@@ -44,7 +47,7 @@ func TestAThreadIsExportedWholeAndInert(t *testing.T) {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/markdown") || res.Header.Get("Content-Disposition") != "attachment; filename=thread-"+root.Short+".md" {
 		t.Errorf("it comes as %v", res.Header)
 	}
-	if !strings.HasPrefix(text, "## evil'(x)' name → mac-mini\n\nDelegate · ") && !strings.HasPrefix(text, "## evil'(x)") || !strings.Contains(text, "\n````\nMake ./cart pass\n```\n# not a heading\n<b>bold</b>\n````\n") || !strings.Contains(text, "3 of 3 tests pass") {
+	if !strings.HasPrefix(text, "## evil'(x)' name → mac-mini\n\nDelegate · ") && !strings.HasPrefix(text, "## evil'(x)") || !strings.Contains(text, "\n````\nMake ./cart pass\n```\n# not a heading\n<b>bold</b>\n````\n") || !strings.Contains(text, " · refused: inbox-full\n\n```\n3 of 3 tests pass") {
 		t.Errorf("in Markdown it is\n%s", text)
 	}
 	_, text = get("?as=jsonl")
