@@ -236,34 +236,6 @@ func (l *loop) said(in hub.Say) hub.Say {
 	return in
 }
 
-// Ack implements web.Mail: the agent itself vouches for having handled what it names.
-func (n *Node) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, error) {
-	var acked []protocol.MsgID
-	for _, id := range req.IDs {
-		m, err := n.resolve(id)
-		if err != nil {
-			return acked, err
-		}
-		agent := req.Agent
-		if agent == "" {
-			agent = m.Envelope.To
-		}
-		if agent == "" { // a room's message names no recipient
-			if agent, err = n.speaker(ctx, "", false); err != nil {
-				return acked, err
-			}
-		}
-		_, err = n.loop.ask(ctx, func(t hub.Token) hub.Input {
-			return hub.Acked{Agent: agent, Of: m.Envelope.ID, From: m.Envelope.From, Processed: true, Token: t}
-		})
-		if err != nil {
-			return acked, err
-		}
-		acked = append(acked, m.Envelope.ID)
-	}
-	return acked, nil
-}
-
 // Wait implements web.Mail.
 func (n *Node) Wait(ctx context.Context, agent protocol.AgentID, isNew bool) (api.WaitResult, error) {
 	id, err := n.waiter(ctx, agent, isNew)

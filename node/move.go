@@ -9,6 +9,7 @@ import (
 	"github.com/aster-mesh/aster/node/gossip"
 	"github.com/aster-mesh/aster/node/hub"
 	"github.com/aster-mesh/aster/node/journal"
+	"github.com/aster-mesh/aster/node/turn"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/protocol/asterism"
@@ -243,6 +244,7 @@ func (l *loop) mailOf(a hub.Arrival) ([]hub.Arrived, error) {
 			continue
 		}
 		m.Ref, m.Env, m.At = ref, &stored.Envelope, time.UnixMilli(stored.Wall)
+		m.Parent = turn.Reported(l.store, m.Env)
 		if !m.Handed {
 			if m.Seen, err = l.copyOf(a, &stored); err != nil {
 				return nil, err

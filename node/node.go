@@ -66,6 +66,9 @@ type Node struct {
 	alive       sync.Map     // protocol.PeerID → gossip's word
 	connIDs     atomic.Uint64
 	strangers   strangers
+	unnamed     unnamed
+	heardAt     atomic.Uint64 // counts what sockets say that may be boards
+	boardPast   boardPast
 	knocks      knocks
 	warnings    warnings
 	lanes       lanes

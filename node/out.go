@@ -236,9 +236,9 @@ func (l *loop) tellSender(o hub.TierReached, m *recentMessage) {
 		case o.Tier == protocol.Refused:
 			msg := m.env.ID
 			s.conn.Send(l.enc.RelayUnreachable(l.now, m.env.From, asterism.Unreachable{
-				MsgID: &msg, TargetAgentID: by, LastError: asterism.UnreachableAbsent, Reason: whyRefused(by, o.Reason)}))
+				MsgID: &msg, TargetAgentID: by, LastError: asterism.UnreachableAbsent, Reason: l.whyRefused(by, m.env.From, o.Reason)}))
 			if o.Reason == protocol.CodeInboxFull { // the contract's word for it says something else
-				s.conn.Send(l.enc.Refused(l.now, m.env.From, m.env.ID, fullElsewhere(by)))
+				s.conn.Send(l.enc.Refused(l.now, m.env.From, m.env.ID, l.fullElsewhere(by, m.env.From)))
 			}
 		}
 		if l.core.WantsTiers(id) && !o.Delivered && !o.Kept {

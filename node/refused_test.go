@@ -24,7 +24,7 @@ func TestSenderIsToldWhatToDoAboutAFullInboxElsewhere(t *testing.T) {
 		if err := json.Unmarshal(main.next(t, "RelayUnreachable").Value, &told); err != nil {
 			t.Fatal(err)
 		}
-		hint := strings.Contains(told.Reason, "send again when it has read")
+		hint := strings.Contains(told.Reason, "aster ack --from main-agent --agent far")
 		if !strings.HasPrefix(told.Reason, code) || hint != (code == protocol.CodeInboxFull) || told.MsgID != "m1" {
 			t.Errorf("told %+v of %s", told, code)
 		}

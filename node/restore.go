@@ -232,7 +232,7 @@ func (n *Node) boot(st *board.State, clock protocol.HLC) (hub.Boot, error) {
 			m := &rows[i].Message
 			own := m.Envelope
 			own.To = a.ID // it may have had another name
-			l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, At: time.UnixMilli(m.Wall),
+			l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, Report: hub.ReportOn(&m.Envelope), At: time.UnixMilli(m.Wall),
 				Bytes: hub.Size(&m.Envelope), Wakes: protocol.Wakes(&own, a.ID)}
 			for _, t := range m.Tiers {
 				l.Given = l.Given || t.Tier == hub.Given

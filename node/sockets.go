@@ -62,7 +62,8 @@ type socket struct {
 	met     map[protocol.AgentID]bool // folded: whom an outside one exchanged messages with
 	roster  []byte                    // what it was shown last
 
-	greets atomic.Bool // its HELLO has come
+	greets atomic.Bool   // its HELLO has come
+	spoke  atomic.Uint64 // when it said something last; 0: it never did
 
 	calling
 	read atomic.Uint64 // last frame that the peer has read
@@ -88,8 +89,9 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 		}
 	}
 	s := &socket{n: n, id: hub.ConnID(n.connIDs.Add(1)), name: string(newID()), board: opening.Board, hostLocal: who.Loopback, from: remoteOf(r), known: func() {}, lane: make(lane, clientLane)}
-	s.until, _ = r.Context().Deadline() // of a browser's session
-	if opening.Board && r.URL.Query().Get("token") == "" {
+	s.until, _ = r.Context().Deadline()       // of a browser's session
+	token := r.URL.Query().Get("token") != "" // a good one, or there were no opening
+	if opening.Board && !token {
 		s.while = who.While
 	}
 	if !opening.Board {
@@ -111,6 +113,7 @@ func (n *Node) ServeSocket(w http.ResponseWriter, r *http.Request, who web.Calle
 	s.conn = conn
 	if opening.Board {
 		conn.Authenticated()
+		s.known = n.unnamed.enter(s, token || who.Standing == web.Operator || who.Standing == web.Token)
 	}
 	n.wait.Add(1)
 	go s.serve(opening)
@@ -159,23 +162,7 @@ func (s *socket) serve(o asterism.Opening) {
 		})
 		defer time.AfterFunc(s.n.cfg.silentWait, s.tooSilent).Stop()
 	default:
-		as := s.n.hidden()
-		history, whole := s.n.historyOf("")
-		history.Cold = s.n.cold(history.Channels, whole)
-		_ = s.n.loop.post(s.n.ctx, func() {
-			if s.n.hidden() != as { // somebody deleted meanwhile
-				history = s.n.history("")
-			}
-			history.Archived = s.n.loop.archivedStubs()
-			s.n.loop.sockets[s.id] = s
-			if s.n.loop.bar(s) {
-				return
-			}
-			s.n.loop.core.Step(s.n.loop.now, hub.OpenBoard{Conn: s.id})
-			s.n.loop.say(s, first, history)
-			s.undecided = true
-		})
-		s.n.later(helloWait, func() { _ = s.n.loop.post(s.n.ctx, func() { s.n.loop.decided(s) }) })
+		s.beginBoard(first)
 	}
 	ctx := s.n.ctx
 	if !s.until.IsZero() { // a socket does not outlive the session that opened it
@@ -217,6 +204,7 @@ func (s *socket) message(data []byte, binary bool) {
 		s.do(s.session.Bad(no))
 		return
 	}
+	s.heard()
 	s.takeName()
 	out := s.session.Frame(&f)
 	switch out.Verdict {

@@ -134,5 +134,6 @@ func (l *loop) warned(st *api.Status) {
 	if why := l.n.store.Suspicion(); why != "" {
 		add("suspect", "the store may be damaged ("+why+"): end the node and mend it: aster down, then aster doctor --repair")
 	}
+	add("inbox", l.inboxWarnings()...)
 	add("trace", l.n.traceWarnings()...)
 }

@@ -266,6 +266,11 @@ func (l *loop) agents() []api.Agent {
 	for i := range known {
 		out[i] = l.n.agent(&known[i])
 	}
+	for _, f := range l.core.Filling() {
+		if i := slices.IndexFunc(out, func(a api.Agent) bool { return a.ID == f.Agent }); i >= 0 {
+			out[i].Filled = f.Percent
+		}
+	}
 	l.recall(out)
 	return out
 }

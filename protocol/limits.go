@@ -10,6 +10,9 @@ const (
 	FrameBytesMaxStranger = 256 << 10
 	// StrangersMax is how many sockets may be open that nobody has authenticated on: with FrameBytesMaxStranger 64 MiB of them.
 	StrangersMax = 256
+	// UnnamedMax is how many sockets may be open that say no HELLO and need none: of the node's own user, and as many of people. Boards
+	// are a handful; what one may have waiting (LinkQueueBytesMax) bounds what they hold.
+	UnnamedMax = 64
 	// HubFrameBytesMax is the largest frame that the hub itself makes: the Python client library refuses 1 MiB.
 	HubFrameBytesMax = 1 << 20
 	// MeshFrameBytesMax is the largest frame between nodes; checked before a byte of it is decoded.
@@ -60,10 +63,14 @@ const (
 	StormSpaceMax = 5 * time.Minute
 	StormOver     = 15 * time.Minute
 
-	// InboxItemsMax is how many unread messages an inbox holds; one more is refused to its sender, nothing is dropped.
-	InboxItemsMax = 1_000
-	// InboxBytesMax bounds the same in bytes.
-	InboxBytesMax = 64 << 20
+	// InboxItemsMax is how many unread messages an inbox holds, and InboxBytesMax how many bytes of them. Of either a sender may have
+	// InboxShare; one more is refused to it, and nothing is dropped. One that is alone has 1,000, the next one 500.
+	InboxItemsMax = 2_000
+	InboxBytesMax = 128 << 20
+	// InboxWarnPercent is how much of its share a sender has used when people are told, if InboxWarnFrom messages wait or an
+	// eighth of the bytes: a few from a newcomer to an inbox that others fill are nothing new.
+	InboxWarnPercent = 80
+	InboxWarnFrom    = 100
 
 	// LinkQueueBytesMax is what may wait for one slow socket or peer before it is closed with 1013.
 	LinkQueueBytesMax = 8 << 20

@@ -26,15 +26,16 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, who Standing) {
 func (s *Server) ack(w http.ResponseWriter, r *http.Request, _ Standing) {
 	var req api.AckRequest
 	err := readJSON(w, r, &req)
-	if err == nil && len(req.IDs) == 0 {
-		err = protocol.Refuse(protocol.CodeBadFrame, "ids names the messages to acknowledge", "")
+	if many := req.All || req.From != ""; err == nil && (len(req.IDs) == 0) != many {
+		err = protocol.Refuse(protocol.CodeBadFrame, "ids names the messages to acknowledge, or all or from which of them", "")
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	acked, err := s.backend.Ack(r.Context(), req)
-	s.answer(w, r, map[string]any{"acked": list(acked)}, err)
+	got, err := s.backend.Ack(r.Context(), req)
+	got.Acked = list(got.Acked)
+	s.answer(w, r, got, err)
 }
 
 func (s *Server) cancelTask(w http.ResponseWriter, r *http.Request, _ Standing) {

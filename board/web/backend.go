@@ -95,7 +95,7 @@ type Mail interface {
 	Inbox(ctx context.Context, q InboxQuery) ([]api.InboxItem, error)
 	// Outbox is what agent sent and nobody has processed yet; dead: what was given up. Agent empty: all of this node's.
 	Outbox(ctx context.Context, agent protocol.AgentID, dead bool) ([]api.Message, error)
-	Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, error)
+	Ack(ctx context.Context, req api.AckRequest) (api.AckResult, error)
 	// Wait blocks until agent has something that neither a wait nor a hook has announced.
 	Wait(ctx context.Context, agent protocol.AgentID, isNew bool) (api.WaitResult, error)
 	CancelTask(ctx context.Context, id string) (api.Task, error)

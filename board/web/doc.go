@@ -23,7 +23,7 @@
 //	GET  tail?agent=&intent=&since=MS&after=POS&follow=0             S+T  NDJSON of api.Event: message, and tiers of those shown
 //	GET  inbox?agent=&all=1&dead=1&after=POS&limit=&follow=1         T    {"items":[…]}; with follow NDJSON of api.InboxItem
 //	GET  outbox?agent=&dead=1                                        T    {"messages":[…]}
-//	POST ack                                                         T    api.AckRequest; {"acked":[ids]}
+//	POST ack                                                         T    api.AckRequest; api.AckResult
 //	GET  wait?agent=&timeout=DURATION                                T    api.WaitResult, or 408; not a byte in between
 //	POST tasks/{id}/cancel                                           S+T  api.Task
 //	GET  invites                                                     S+T  {"invites":[api.InviteRow…]}

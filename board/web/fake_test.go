@@ -261,9 +261,9 @@ func (f *fake) Outbox(context.Context, protocol.AgentID, bool) ([]api.Message, e
 	return nil, nil
 }
 
-func (f *fake) Ack(_ context.Context, req api.AckRequest) ([]protocol.MsgID, error) {
+func (f *fake) Ack(_ context.Context, req api.AckRequest) (api.AckResult, error) {
 	f.note("ack %v", req.IDs)
-	return []protocol.MsgID{"whole-id"}, nil
+	return api.AckResult{Acked: []protocol.MsgID{"whole-id"}}, nil
 }
 
 func (f *fake) Wait(ctx context.Context, agent protocol.AgentID, _ bool) (api.WaitResult, error) {

@@ -96,10 +96,13 @@ func (a *app) listAgents(cmd *cobra.Command, hereOnly bool) error {
 func unreadText(g api.Agent) string {
 	text := strconv.Itoa(g.Unread)
 	if g.UnreadBytes > protocol.InboxBytesMax/16 {
-		text += fmt.Sprintf(" (%d of %d MB)", g.UnreadBytes>>20, protocol.InboxBytesMax>>20)
+		text += fmt.Sprintf(" (%d MB)", g.UnreadBytes>>20)
 	}
-	if g.Unread >= protocol.InboxItemsMax {
-		text += " full"
+	switch {
+	case g.Filled >= 100:
+		text += ", full"
+	case g.Filled > 0:
+		text += fmt.Sprintf(", %d %% full", g.Filled)
 	}
 	return text
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aster-mesh/aster/cmd/aster/internal/client"
@@ -54,7 +56,33 @@ func (a *app) inbox(ctx context.Context, q client.InboxQuery) error {
 			return err
 		}
 	}
+	if !a.json && !q.All && !q.Dead {
+		a.sayFilled(items, q.Agent)
+	}
 	return nil
+}
+
+// sayFilled says when one sender's messages are most of what it may have here: soon it is refused.
+func (a *app) sayFilled(items []api.InboxItem, agent protocol.AgentID) {
+	of := map[protocol.AgentID]int{}
+	for _, it := range items {
+		of[it.From]++
+	}
+	for _, from := range slices.Sorted(maps.Keys(of)) {
+		share := protocol.InboxShare(protocol.InboxItemsMax, len(items)-of[from])
+		if len(items) < protocol.InboxWarnFrom || of[from]*100 < share*protocol.InboxWarnPercent {
+			continue
+		}
+		with := a.typed("ack") + " --all"
+		if from != "" {
+			with = a.typed("ack") + " --from " + protocol.Typed(from)
+		}
+		if agent != "" {
+			with += " --agent " + protocol.Typed(agent)
+		}
+		a.talk("%s of %s are unread, of at most %s: above that its messages are refused. When they are dealt with: %s",
+			count(uint64(of[from])), dash(clean(string(from))), count(uint64(share)), clean(with))
+	}
 }
 
 func (a *app) followInbox(ctx context.Context, q client.InboxQuery) error {
@@ -124,35 +152,4 @@ func about(it api.InboxItem) string {
 		return ", answers " + short
 	}
 	return " on " + idOf(protocol.Delegate, short) + ": " + standText(it.Value)
-}
-
-func ackCommand(a *app) *cobra.Command {
-	var agent string
-	cmd := &cobra.Command{
-		Use: "ack ID...", Short: "Say that messages are dealt with", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.node()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			acked, err := c.Ack(cmd.Context(), api.AckRequest{Agent: protocol.AgentID(agent), IDs: args})
-			if err != nil {
-				return err
-			}
-			for i, id := range acked {
-				if a.json {
-					err = a.emit(map[string]any{"msgId": id, "tier": protocol.Processed})
-				} else {
-					a.say("%s processed", clean(args[i])) // as it was named
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&agent, "agent", "", "whose inbox (default: the node's own agent's, or its only one's)")
-	return cmd
 }

@@ -78,11 +78,11 @@ func (c *Core) message(now time.Time, in Applied) {
 	if in.Settled || in.Later || c.settledNow(ref, env, a) {
 		return // by a former home, of an agent that moved here, or by this one before its disk was replaced by an older copy
 	}
-	c.take(now, a, ref, env, in.Seen)
+	c.take(now, a, ref, env, in.Parent, in.Seen)
 }
 
 // take decides whether a message of another node is taken into the inbox of an agent here, and says so.
-func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, seen *Seen) {
+func (c *Core) take(now time.Time, a *agent, ref Ref, env, parent *protocol.Envelope, seen *Seen) {
 	if !c.speaksFor(env, ref.Log.Peer) {
 		if ofOutsider(ref.Log) { // it has more agents than count here
 			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeTooMany, c.receiptScope(ref), ref)
@@ -108,7 +108,7 @@ func (c *Core) take(now time.Time, a *agent, ref Ref, env *protocol.Envelope, se
 			return
 		}
 	}
-	if a.box.full(Size(env)) {
+	if c.noRoom(a, senderOf(c.self, ref.Log, env.From), env, parent) {
 		c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(ref), ref)
 		return
 	}

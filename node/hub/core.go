@@ -133,14 +133,16 @@ type Bound struct {
 
 // Letter is one unread message of an inbox.
 type Letter struct {
-	Ref   Ref
-	ID    protocol.MsgID
-	From  protocol.AgentID
-	At    time.Time
-	Bytes int
-	Wakes bool
-	Given bool // once given to a client that does not acknowledge
-	Kept  bool // an adapter said that it has it on its disk: no connection is given it again
+	Ref  Ref
+	ID   protocol.MsgID
+	From protocol.AgentID
+	// Report is the Delegate that it reports on; empty: it is no report.
+	Report protocol.MsgID
+	At     time.Time
+	Bytes  int
+	Wakes  bool
+	Given  bool // once given to a client that does not acknowledge
+	Kept   bool // an adapter said that it has it on its disk: no connection is given it again
 }
 
 // Pending is one message of ours that was not yet persisted anywhere when the process ended.

@@ -19,7 +19,7 @@ const (
 func (c *Core) deliverHere(now time.Time, a *agent, ref Ref, env *protocol.Envelope, scope protocol.Scope, calm time.Time) {
 	own := *env
 	own.To = a.bind.Agent // it may have had another name
-	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
+	l := a.box.put(Letter{Ref: ref, ID: env.ID, From: env.From, Report: ReportOn(env), At: now, Bytes: Size(env), Wakes: protocol.Wakes(&own, a.bind.Agent)})
 	l.calm = calm
 	c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, ref})
 	if !farClient(a.client) { // that board says when its agent has it

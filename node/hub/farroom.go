@@ -121,8 +121,8 @@ func (c *Core) mayFar(env *protocol.Envelope, know *Far, from, far *agent) *prot
 		return protocol.Refuse(protocol.CodeNotAllowed, "a person of this mesh is not in a room of another board", "let an agent say it that is in")
 	case know != nil && !know.In, from == nil: // of a room that another node is at, that one decides
 		return protocol.Refuse(CodeNotParticipant, "%q is not in the room %s", "have somebody in it bring it in", string(env.From), string(far.bind.Agent))
-	case far.box != nil && far.box.full(Size(env)):
-		return c.inboxFull(far)
+	case far.box != nil && c.noRoom(far, c.ours(env), env, nil):
+		return c.inboxFull(far, c.ours(env), env.From)
 	}
 	return roles.May(env.FromRole, env.Intent, c.role(far))
 }
@@ -170,8 +170,8 @@ func (c *Core) heardAbroad(now time.Time, in Heard) {
 	case !again:
 		no = c.mayHear(env, speaker, to)
 	}
-	if no == nil && to.box != nil && !in.Had && to.box.full(Size(env)) {
-		no = c.inboxFull(to)
+	if no == nil && to.box != nil && !in.Had && c.noRoom(to, c.ours(env), env, nil) {
+		no = c.inboxFull(to, c.ours(env), env.From)
 	}
 	if no != nil {
 		c.tell(Told{Token: in.Token, ID: env.ID, Refusal: no})

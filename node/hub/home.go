@@ -118,7 +118,7 @@ func (c *Core) bind(now time.Time, a *agent, bind protocol.BindBody) {
 	a.dwelt(bind.Home)
 	a.dwelt(bind.First())
 	if bind.Home == c.self && a.box == nil {
-		a.box = newMailbox()
+		a.box = newMailbox(c.self)
 		a.state = c.calmState(a)
 	}
 	c.bound[id] = a
@@ -187,7 +187,7 @@ func (c *Core) bootAgent(b Bound) {
 	}
 	a.dwelt(b.Bind.Home)
 	if a.bind.Home == c.self {
-		a.box, a.arrives = newMailbox(), b.Move
+		a.box, a.arrives = newMailbox(c.self), b.Move
 		a.state = c.calmState(a)
 	}
 	c.bound[a.identity()] = a

@@ -99,6 +99,8 @@ type Applied struct {
 	// Disbelieved is a message that does not count here since its speaker's name is another's.
 	Disbelieved *protocol.Envelope
 	Seen        *Seen // of messages for an agent here: an earlier one under the same identity
+	// Parent is, of a report to an agent here, the Delegate that it is on.
+	Parent *protocol.Envelope
 	// Settled: a home of the recipient has said that it was processed or refused: a former one, of an agent that moved here,
 	// or this one, whose disk was replaced by an older copy since.
 	Settled bool

@@ -10,12 +10,15 @@ import (
 
 // mailbox holds what waits for one agent: references and sizes, no bodies.
 type mailbox struct {
-	items []*letter
-	byRef map[Ref]*letter
-	byID  map[protocol.MsgID][]*letter
-	bytes int
-	gone  int // processed letters still in items
-	last  map[writer]Ref
+	self    protocol.PeerID
+	items   []*letter
+	byRef   map[Ref]*letter
+	byID    map[protocol.MsgID][]*letter
+	bytes   int
+	of      map[sender]tally
+	reports map[protocol.MsgID]int // unread ones on a Delegate
+	gone    int                    // processed letters still in items
+	last    map[writer]Ref
 }
 
 // writer is who writes one log after another: a node in one scope.
@@ -34,8 +37,9 @@ type letter struct {
 	calm      time.Time // it wakes nobody before: see talks
 }
 
-func newMailbox() *mailbox {
-	return &mailbox{byRef: map[Ref]*letter{}, byID: map[protocol.MsgID][]*letter{}, last: map[writer]Ref{}}
+// newMailbox makes one of an agent of the node self.
+func newMailbox(self protocol.PeerID) *mailbox {
+	return &mailbox{self: self, byRef: map[Ref]*letter{}, byID: map[protocol.MsgID][]*letter{}, last: map[writer]Ref{}, of: map[sender]tally{}, reports: map[protocol.MsgID]int{}}
 }
 
 // put adds a letter behind all others, but before those that the same node logged later: a home that lost its store takes
@@ -57,16 +61,11 @@ func (m *mailbox) put(l Letter) *letter {
 	m.items = slices.Insert(m.items, at, it)
 	m.byRef[l.Ref] = it
 	m.byID[l.ID] = append(m.byID[l.ID], it)
-	m.bytes += l.Bytes
+	m.count(&it.Letter, 1)
 	return it
 }
 
 func (m *mailbox) unread() int { return len(m.items) - m.gone }
-
-// full says whether one more message of n bytes must be refused.
-func (m *mailbox) full(n int) bool {
-	return m.unread() >= protocol.InboxItemsMax || m.bytes+n > protocol.InboxBytesMax
-}
 
 // letter finds an unread message by id and, if several senders used the id, by sender: as it is shown, else as it was said.
 func (m *mailbox) letter(id protocol.MsgID, from protocol.AgentID, names Aliases) *letter {
@@ -90,7 +89,7 @@ func (m *mailbox) take(l *letter) {
 	}
 	l.done = true
 	m.gone++
-	m.bytes -= l.Bytes
+	m.count(&l.Letter, -1)
 	delete(m.byRef, l.Ref)
 	rest := m.byID[l.ID][:0]
 	for _, o := range m.byID[l.ID] {

@@ -22,7 +22,7 @@ func (c *Core) missed(now time.Time, in Missed) {
 	}
 	for i := range in.Mail {
 		if m := &in.Mail[i]; a.box.byRef[m.Ref] == nil && !c.settledNow(m.Ref, m.Env, a) {
-			c.take(now, a, m.Ref, m.Env, m.Seen)
+			c.take(now, a, m.Ref, m.Env, m.Parent, m.Seen)
 		}
 	}
 }

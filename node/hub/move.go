@@ -30,10 +30,12 @@ type Arrive struct {
 
 // Arrived is one message that may be for an agent that has moved here.
 type Arrived struct {
-	Ref  Ref
-	Env  *protocol.Envelope
-	At   time.Time
-	Seen *Seen // an earlier one under the same identity, also one that a former home took
+	Ref Ref
+	Env *protocol.Envelope
+	At  time.Time
+	// Parent is the Delegate that it reports on, if it is a report.
+	Parent *protocol.Envelope
+	Seen   *Seen // an earlier one under the same identity, also one that a former home took
 	// Handed: a former home took it, and the agent has not processed it. Given: a client had it that does not acknowledge.
 	Handed, Given bool
 }
@@ -181,7 +183,7 @@ func (c *Core) takeMove(now time.Time, body protocol.MoveBody, at protocol.HLC) 
 	if a := c.bound[id]; a != nil && a.word == says && a.bind.Home == c.self {
 		a.dwelt(body.From)
 		if a.box == nil {
-			a.box = newMailbox()
+			a.box = newMailbox(c.self)
 		}
 		a.arrives, a.client, a.state, a.noted = &body, bind.Client, protocol.StateUnknown, Noted{}
 		c.arrivals[id] = true
@@ -309,19 +311,19 @@ func (c *Core) arrive(now time.Time, in Arrive) {
 		case m.Handed && !forced:
 			own := *m.Env
 			own.To = a.bind.Agent
-			a.box.put(Letter{Ref: m.Ref, ID: m.Env.ID, From: m.Env.From, At: m.At, Bytes: Size(m.Env), Wakes: protocol.Wakes(&own, a.bind.Agent), Given: m.Given})
+			a.box.put(Letter{Ref: m.Ref, ID: m.Env.ID, From: m.Env.From, Report: ReportOn(m.Env), At: m.At, Bytes: Size(m.Env), Wakes: protocol.Wakes(&own, a.bind.Agent), Given: m.Given})
 			c.ready.Inbox = append(c.ready.Inbox, InboxPut{a.bind.Agent, m.Ref})
 			if m.Given {
 				c.ready.Tiers = append(c.ready.Tiers, TierPut{Ref: m.Ref, Tier: Given, Agent: a.bind.Agent, At: c.author.clock.Last(), Wall: now.UnixMilli(), By: c.self})
 			}
 		case m.Env.Room != "":
-			if a.box.full(Size(m.Env)) {
+			if c.noRoom(a, senderOf(c.self, m.Ref.Log, m.Env.From), m.Env, nil) {
 				c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, c.receiptScope(m.Ref), m.Ref)
 			} else {
 				c.deliverHere(now, a, m.Ref, m.Env, c.receiptScope(m.Ref), time.Time{})
 			}
 		default:
-			c.take(now, a, m.Ref, m.Env, m.Seen)
+			c.take(now, a, m.Ref, m.Env, m.Parent, m.Seen)
 		}
 	}
 	c.settle(a)

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/ed25519"
 	"encoding/json"
 	"flag"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diffs "github.com/google/go-cmp/cmp"
 
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/room"
@@ -45,7 +46,7 @@ func TestPlays(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := diffs.Diff(want, got); diff != "" {
 				t.Errorf("trace differs (-want +got):\n%s", diff)
 			}
 		})
@@ -304,13 +305,18 @@ func (s *stage) do(t *testing.T, w []string) {
 		s.core = New(b)
 	case "from": // from PEER KIND …: a record of another node
 		s.foreign(w)
-	case "fill": // fill AGENT N: so many messages
+	case "fill": // fill AGENT N [FROM]: so many messages
 		var n int
 		fmt.Sscan(w[2], &n)
+		from := cmp.Or(arg(3), "main")
 		for i := range n {
-			s.core.Step(s.now, Say{As: "main", Env: s.envelope([]string{"say", "main", w[1], "Request", fmt.Sprintf("f%d", i)})})
+			s.core.Step(s.now, Say{As: protocol.AgentID(from), Env: s.envelope([]string{"say", from, w[1], "Request", fmt.Sprintf("%s-f%d", from, i)})})
 		}
-		s.core.Ready(s.now)
+		for _, d := range s.core.Ready(s.now).Drafts {
+			if d.Env != nil {
+				s.envs[Ref{d.Record.Log, d.Record.Seq}] = d.Env
+			}
+		}
 	default:
 		if !s.more(w) {
 			t.Fatalf("no such command: %q", w[0])

@@ -18,6 +18,15 @@ func (s *stage) foreign(w []string) {
 		log.Scope = protocol.ScopeOutside(s.peer(w[3]))
 		w = append([]string{w[0], w[1], "say"}, w[4:]...)
 	}
+	if w[2] == "fill" { // from PEER fill FROM TO N: so many messages
+		var n int
+		fmt.Sscan(w[5], &n)
+		for i := range n {
+			s.foreign([]string{w[0], w[1], "say", w[3], w[4], "Request", fmt.Sprintf("%s-f%d", w[3], i)})
+		}
+		s.core.Ready(s.now)
+		return
+	}
 	s.seqs[log]++
 	rec := protocol.Record{Log: log, Seq: s.seqs[log], At: protocol.HLCAt(s.now), Wall: s.now.UnixMilli()}
 	in := Applied{Record: &rec}
@@ -35,7 +44,7 @@ func (s *stage) foreign(w []string) {
 		env := s.envelope(append([]string{"say"}, w[3:]...))
 		env.From = protocol.AgentID(w[3])
 		rec.Kind, in.Disbelieved = protocol.KindMessage, &env
-	case "say": // from PEER say FROM TO INTENT ID [VALUE]
+	case "say": // from PEER say FROM TO INTENT ID [VALUE] [re=ID]
 		env := s.envelope(append([]string{"say"}, w[3:]...))
 		env.From = protocol.AgentID(w[3])
 		switch w[3] {
@@ -43,6 +52,13 @@ func (s *stage) foreign(w []string) {
 			env.From, env.Source = "", protocol.SourceBoard
 		case "server":
 			env.From, env.Source = "", protocol.SourceServer
+		}
+		if re := strings.TrimPrefix(w[len(w)-1], "re="); re != w[len(w)-1] {
+			for _, e := range s.envs {
+				if e.ID == protocol.MsgID(re) {
+					in.Parent, env.Re = e, e.ID
+				}
+			}
 		}
 		rec.Kind, in.Env = protocol.KindMessage, &env
 		s.envs[Ref{log, rec.Seq}] = &env

@@ -206,7 +206,7 @@ func (c *Core) fanOut(now time.Time, env *protocol.Envelope, ref Ref, scope prot
 		switch {
 		case a == nil || slices.ContainsFunc(a.box.byID[env.ID], func(l *letter) bool { return l.Ref == ref }):
 		case slices.Contains(over, a.bind.Agent) || c.settledNow(ref, env, a):
-		case a.box.full(Size(env)):
+		case c.noRoom(a, senderOf(c.self, ref.Log, env.From), env, nil):
 			c.receipts.add(protocol.Refused, a.bind.Agent, protocol.CodeInboxFull, scope, ref)
 		default:
 			c.deliverHere(now, a, ref, env, scope, time.Time{})
@@ -288,7 +288,7 @@ func (c *Core) catchUp(now time.Time, a *agent) {
 	for _, id := range ids {
 		for _, line := range c.rooms[id].Lines {
 			log, seq, ok := line.Pos.Record()
-			if !ok || a.box.full(256) {
+			if !ok || a.box.full(senderOf(c.self, log, line.From), 256) {
 				continue
 			}
 			ref := Ref{log, seq}

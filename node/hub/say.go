@@ -219,8 +219,8 @@ func (c *Core) admit(now time.Time, env *protocol.Envelope, in Say, from *agent)
 			return r
 		}
 	}
-	if target.box != nil && target.box.full(Size(env)) {
-		return c.inboxFull(target)
+	if target.box != nil && c.noRoom(target, c.ours(env), env, in.Parent) {
+		return c.inboxFull(target, c.ours(env), env.From)
 	}
 	return nil
 }
@@ -238,15 +238,6 @@ func (c *Core) admitValue(env *protocol.Envelope, in Say) *protocol.Refusal {
 
 // outsideRole: who joined by a key of such a role is not told who else is here.
 func outsideRole(r protocol.Role) bool { return r.Known() && !r.Inside() && r != protocol.RoleBoard }
-
-func (c *Core) inboxFull(a *agent) *protocol.Refusal {
-	if a.box.unread() >= protocol.InboxItemsMax {
-		return protocol.Refuse(protocol.CodeInboxFull, "%s's inbox is full (%d unread, at most %d)", "send again when it has read: aster agents shows how many wait",
-			string(a.bind.Agent), a.box.unread(), protocol.InboxItemsMax)
-	}
-	return protocol.Refuse(protocol.CodeInboxFull, "%s's inbox is full (%d unread with %d MB, at most %d MB)",
-		"send again when it has read, or less at once: aster agents shows how much waits", string(a.bind.Agent), a.box.unread(), a.box.bytes>>20, protocol.InboxBytesMax>>20)
-}
 
 // mayReport keeps an agent from reporting on another's work. Ids that clients make up may meet, so it asks only where the
 // id is one of ours (a UUID).

@@ -197,7 +197,7 @@ func (p *proc) unread(agent protocol.AgentID) (out []hub.Letter) {
 		m := &rows[i].Message
 		own := m.Envelope
 		own.To = agent
-		l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, At: time.UnixMilli(m.Wall),
+		l := hub.Letter{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, ID: m.Envelope.ID, From: m.Envelope.From, Report: hub.ReportOn(&m.Envelope), At: time.UnixMilli(m.Wall),
 			Bytes: hub.Size(&m.Envelope), Wakes: protocol.Wakes(&own, agent)}
 		for _, t := range m.Tiers {
 			l.Given = l.Given || t.Tier == hub.Given

@@ -15,6 +15,7 @@ import (
 type Past interface {
 	Identity(protocol.Digest) (journal.IdentityRow, bool, error)
 	Tiers(log protocol.LogID, seq uint64) ([]journal.TierPut, error)
+	MessageByID(from protocol.AgentID, id protocol.MsgID) (journal.Message, bool, error)
 }
 
 // Arrival is what judges the records of a verified range that continues our copy of its log.
@@ -43,7 +44,7 @@ func (a *Arrival) Take(now time.Time, offer *replica.Offer, envs []*protocol.Env
 		if i+1 < len(offer.Take) {
 			out[i].Hash = offer.Take[i+1].Prev
 		}
-		in := hub.Applied{Record: rec, Env: env, Seen: a.seen(env), Settled: a.settled(rec, env), Over: a.over(rec, env), Held: held}
+		in := hub.Applied{Record: rec, Env: env, Seen: a.seen(env), Parent: a.reported(env), Settled: a.settled(rec, env), Over: a.over(rec, env), Held: held}
 		if mixed {
 			in.Disbelieved = said
 		}
@@ -209,4 +210,24 @@ func (a *Arrival) over(rec *protocol.Record, env *protocol.Envelope) (out []prot
 		}
 	}
 	return out
+}
+
+// reported is what a report to an agent here is on.
+func (a *Arrival) reported(env *protocol.Envelope) *protocol.Envelope {
+	if env == nil || env.Room != "" || !a.Hub.TakenHere(env.To) {
+		return nil
+	}
+	return Reported(a.Past, env)
+}
+
+// Reported is the Delegate that a message reports on, as far as it is held; nil: it is no report.
+func Reported(past Past, env *protocol.Envelope) *protocol.Envelope {
+	if hub.ReportOn(env) == "" {
+		return nil
+	}
+	m, ok, err := past.MessageByID("", env.Re)
+	if err != nil || !ok {
+		return nil
+	}
+	return &m.Envelope
 }

@@ -18,6 +18,9 @@ type noPast struct{}
 func (noPast) Identity(protocol.Digest) (journal.IdentityRow, bool, error) {
 	return journal.IdentityRow{}, false, nil
 }
+func (noPast) MessageByID(protocol.AgentID, protocol.MsgID) (journal.Message, bool, error) {
+	return journal.Message{}, false, nil
+}
 func (noPast) Tiers(protocol.LogID, uint64) ([]journal.TierPut, error) { return nil, nil }
 
 // In the turn in which a home that lost its store learns of its agent again, mail for the agent waits for what was passed
@@ -64,5 +67,33 @@ func TestMailWaitsForWhatWasPassedOver(t *testing.T) {
 	say("m4")
 	if n := inbox(); n != 1 {
 		t.Errorf("%d messages a turn later, want one", n)
+	}
+}
+
+// keeps is a store that has one message.
+type keeps struct {
+	noPast
+	m journal.Message
+}
+
+func (k keeps) MessageByID(_ protocol.AgentID, id protocol.MsgID) (journal.Message, bool, error) {
+	return k.m, id == k.m.Envelope.ID, nil
+}
+
+// A report comes with the Delegate that it is on: by that its recipient's home knows that it was asked for.
+func TestAReportComesWithItsDelegate(t *testing.T) {
+	past := keeps{m: journal.Message{Envelope: protocol.Envelope{ID: "t1", From: "anna", To: "bob", Intent: protocol.Delegate}}}
+	for _, tt := range []struct {
+		env  protocol.Envelope
+		want bool
+	}{
+		{protocol.Envelope{Intent: protocol.WorkerReport, Re: "t1"}, true},
+		{protocol.Envelope{Intent: protocol.WorkerReport, Re: "t2"}, false},
+		{protocol.Envelope{Intent: protocol.WorkerReport}, false},
+		{protocol.Envelope{Intent: "Report", Re: "t1"}, false},
+	} {
+		if got := Reported(past, &tt.env); (got != nil) != tt.want || got != nil && got.From != "anna" {
+			t.Errorf("%s on %q: %v", tt.env.Intent, tt.env.Re, got)
+		}
 	}
 }

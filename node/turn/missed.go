@@ -57,7 +57,7 @@ func Missed(now time.Time, store Mail, core *hub.Core, agent protocol.AgentID) (
 		if !ok || dealtWith(core, &m, names) || now.UnixMilli()-m.Wall >= protocol.MessageLife.Milliseconds() {
 			continue
 		}
-		got := hub.Arrived{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, Env: &m.Envelope, At: time.UnixMilli(m.Wall)}
+		got := hub.Arrived{Ref: hub.Ref{Log: m.Log, Seq: m.Seq}, Env: &m.Envelope, Parent: Reported(store, &m.Envelope), At: time.UnixMilli(m.Wall)}
 		if row, ok, err := store.Identity(m.Envelope.Identity()); err == nil && ok && (row.Log != m.Log || row.Seq != m.Seq) {
 			got.Seen = &hub.Seen{Content: row.Content, Ref: hub.Ref{Log: row.Log, Seq: row.Seq}}
 		}

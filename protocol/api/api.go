@@ -169,9 +169,12 @@ type Agent struct {
 	Wakes  string `json:"wakes,omitempty"` // how it is woken, in words
 	Unread int    `json:"unread"`
 	// UnreadBytes is what these take of the inbox, of agents here alone.
-	UnreadBytes int      `json:"unreadBytes,omitempty"`
-	Doing       string   `json:"doing,omitempty"`
-	Attached    []string `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
+	UnreadBytes int `json:"unreadBytes,omitempty"`
+	// Filled is how much of its share of the inbox the sender has used that has most of it, in percent, of agents here alone; 0:
+	// less than people need to know.
+	Filled   int      `json:"filled,omitempty"`
+	Doing    string   `json:"doing,omitempty"`
+	Attached []string `json:"attached,omitempty"` // adapters: "ws", "files", "cli", "worker"
 	// Room says that it stands for a room of another board; its Name is what that room is about, in that board's words.
 	Room bool `json:"room,omitempty"`
 }
@@ -239,10 +242,21 @@ type InboxItem struct {
 	Dead      string             `json:"dead,omitempty"` // refusal code
 }
 
-// AckRequest is POST /ack. Ids may be short; From is needed only when an id is ambiguous.
+// AckRequest is POST /ack: of the messages that IDs name, which may be short, or of all that is unread, or of all from one agent.
 type AckRequest struct {
 	Agent protocol.AgentID `json:"agent,omitempty"`
-	IDs   []string         `json:"ids"`
+	IDs   []string         `json:"ids,omitempty"`
+	All   bool             `json:"all,omitempty"`
+	From  protocol.AgentID `json:"from,omitempty"`
+}
+
+// AckResult answers it. Acked holds Before: those that were processed before.
+type AckResult struct {
+	Acked  []protocol.MsgID `json:"acked"`
+	Before []protocol.MsgID `json:"before,omitempty"`
+	Agent  protocol.AgentID `json:"agent,omitempty"` // whose inbox
+	Left   int              `json:"left,omitempty"`  // of others, unread as before
+	Work   []string         `json:"work,omitempty"`  // Delegates among Acked, as commands name them: who gave them waits for a report
 }
 
 // WaitResult answers GET /wait: counts and ids only, never bodies (U53).

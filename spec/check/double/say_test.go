@@ -2,6 +2,7 @@ package double
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/aster-mesh/aster/protocol"
@@ -162,14 +163,36 @@ func (h *hub) mayNot(env *protocol.Envelope, c *conn, to *agent) *protocol.Refus
 	switch {
 	case directs && (h.outside(to) || c.key.outside()):
 		return protocol.Refuse(protocol.CodeNotAllowed, "nobody directs who comes from outside, who directs nobody", "")
-	case to != nil && len(to.box) >= boxMax:
+	case to != nil && to.fullOf(env.From) && !h.asked(env, to):
 		return protocol.Refuse(protocol.CodeInboxFull, "%s has %d unread", "", string(to.id), len(to.box))
 	}
 	return nil
 }
 
-// boxMax is how many messages wait for an agent at most.
-const boxMax = 1000
+// fullOf says whether an agent has as much of a sender waiting as half of what the others leave.
+func (a *agent) fullOf(from protocol.AgentID) bool {
+	of := 0
+	for _, l := range a.box {
+		if l.env.From == from {
+			of++
+		}
+	}
+	return of >= protocol.InboxShare(protocol.InboxItemsMax, len(a.box)-of)
+}
+
+// asked says whether a message is the end of work that its recipient gave out.
+func (h *hub) asked(env *protocol.Envelope, to *agent) bool {
+	var v struct {
+		Re     protocol.MsgID `json:"re_msgId"`
+		Status string         `json:"status"`
+	}
+	if env.Intent != protocol.WorkerReport || json.Unmarshal(env.Value, &v) != nil || v.Status == "in_progress" {
+		return false
+	}
+	return slices.ContainsFunc(h.events, func(e asterism.Event) bool {
+		return e.Env.Intent == protocol.Delegate && e.Env.ID == v.Re && e.Env.From == to.id && e.Env.To == env.From
+	})
+}
 
 func (h *hub) outside(a *agent) bool {
 	role := h.roleOf(a)

@@ -185,10 +185,9 @@ func (c *Client) FollowInbox(ctx context.Context, q InboxQuery, each func(api.In
 }
 
 // Ack says that messages are processed and returns their whole ids.
-func (c *Client) Ack(ctx context.Context, req api.AckRequest) ([]protocol.MsgID, error) {
-	var out struct{ Acked []protocol.MsgID }
-	err := c.call(ctx, post("ack"), req, &out)
-	return out.Acked, err
+func (c *Client) Ack(ctx context.Context, req api.AckRequest) (out api.AckResult, err error) {
+	err = c.call(ctx, post("ack"), req, &out)
+	return out, err
 }
 
 // Wait blocks until something is unread, or returns ErrTimedOut. The node counts the time; until it answers not a byte
