@@ -29,8 +29,7 @@ func newID() protocol.MsgID {
 	return protocol.MsgID(id.String())
 }
 
-// speaker finds the agent that a command speaks as (DESIGN 8): the one named, else up --agent's, else the only one
-// attached here, else the node's own. use says that it is about to act, so that a new name becomes an agent here.
+// speaker finds the agent that a command speaks as: the one named, else the node's own, which up --agent may have named (decision 035). use says that it is about to act, so that a new name becomes an agent here.
 func (n *Node) speaker(ctx context.Context, named protocol.AgentID, use bool) (id protocol.AgentID, err error) {
 	var refusal *protocol.Refusal
 	err = n.loop.call(ctx, func() { id, refusal = n.loop.speaker(named, use) })
@@ -62,19 +61,7 @@ func (l *loop) speaker(named protocol.AgentID, use bool) (protocol.AgentID, *pro
 	if l.n.cfg.Agent != "" {
 		return l.core.Now(protocol.AgentID(l.n.cfg.Agent)), nil
 	}
-	var attached []protocol.AgentID
-	for _, p := range l.core.Presences(l.now) {
-		if p.Agent != l.own() && len(p.Attached) > 0 && (p.Role.Inside() || !l.inside()) { // a guest with a key speaks for itself
-			attached = append(attached, p.Agent)
-		}
-	}
-	switch len(attached) {
-	case 0:
-		return l.own(), nil
-	case 1:
-		return attached[0], nil
-	}
-	return "", protocol.Refuse(protocol.CodeUnknownAgent, "several agents are attached here: %s", "say which with --from or --agent", l.choices())
+	return l.own(), nil // never one that attached: whoever attaches last would speak with a person's voice, and read its mail
 }
 
 func (l *loop) choices() string {
@@ -97,7 +84,7 @@ func (l *loop) own() protocol.AgentID {
 		id = protocol.AgentID(l.n.home.mesh.Agent)
 	}
 	if id == "" {
-		id = "main-agent"
+		id = mainByDefault
 		if l.n.home.mesh.Inviter != "" {
 			id = protocol.AgentID(agentName(l.n.home.mesh.Name))
 		}
@@ -138,7 +125,19 @@ func (n *Node) Send(ctx context.Context, req api.SendRequest) (api.SendResult, e
 			return api.SendResult{}, err
 		}
 	}
-	told, err := n.loop.ask(ctx, func(t hub.Token) hub.Input { return n.loop.said(hub.Say{As: from, Env: env, Token: t, BindAs: "cli"}) })
+	say := func(t hub.Token) hub.Input { return n.loop.said(hub.Say{As: from, Env: env, Token: t, BindAs: "cli"}) }
+	told, err := n.loop.ask(ctx, say)
+	var no *protocol.Refusal
+	if errors.As(err, &no) && no.Code == protocol.CodeUnknownAgent && env.To != "" && env.Room == "" {
+		own, stopped := n.begin(ctx, env.To)
+		if stopped != nil {
+			return api.SendResult{}, stopped
+		}
+		if own != "" {
+			env.To = own
+			told, err = n.loop.ask(ctx, say)
+		}
+	}
 	if err != nil {
 		return api.SendResult{}, err
 	}

@@ -154,6 +154,8 @@ type liveBody struct {
 // liveFrom takes a live frame of another node: its agents may speak through it, nobody else's.
 func (l *loop) liveFrom(from protocol.PeerID, f meshwire.Live) {
 	switch f.Kind {
+	case liveBegin, liveBegun:
+		l.begunFrom(from, f)
 	case liveFrames:
 		var all []liveBody
 		if json.Unmarshal(f.Frame, &all) != nil {

@@ -58,8 +58,9 @@ type loop struct {
 	corked        []*socket       // of this turn
 	unfolded      []journal.Entry // of this turn, durable
 	enc           *asterism.Encoder
-	letting       bool   // consequences go out: the roster stays as it is
-	list          []byte // the AgentList of that time
+	begun         map[protocol.AgentID]begunBy // by what was asked, folded
+	letting       bool                         // consequences go out: the roster stays as it is
+	list          []byte                       // the AgentList of that time
 	peers         map[protocol.PeerID]*peerState
 	lastSeen      map[protocol.PeerID]time.Time
 	addrs         map[protocol.PeerID]meshwire.Addrs   // newest signed list of each member, this node's own too

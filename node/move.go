@@ -44,6 +44,7 @@ func (n *Node) MoveAgent(ctx context.Context, agent protocol.AgentID, node strin
 		return out, err
 	}
 	out.To, out.Node, out.Unread, out.Forced = to, n.nameOf(to), told.Unread, told.Forced
+	out.Runner = n.runner != nil && n.home.peer == out.From && protocol.FoldAgentID(n.runner.agent) == protocol.FoldAgentID(out.Agent)
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	end := time.After(movedWait)

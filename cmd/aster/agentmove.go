@@ -46,6 +46,9 @@ func (a *app) sayMoved(m *api.Moved) {
 	} else {
 		a.say("%s lives on %s now, with %s unread", who, node, count(uint64(m.Unread)))
 	}
+	if m.Runner {
+		a.say("its runner stays here and gets no more work: write a [worker] command for %s on %s, or give the one here another agent: aster up --replace --detach --agent NAME", who, node)
+	}
 	if !m.Taken {
 		a.say("%s has not taken the mail over yet: it does when it is up and has all of it; until then the mail waits", node)
 	}

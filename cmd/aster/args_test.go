@@ -17,7 +17,12 @@ func TestMistakesOfUsageSayWhatIsTaken(t *testing.T) {
 		{"claim acquire --wait 1ns --pid 1 src", "timed out: path:src is held by b; aster claim list\n", exitTimedOut},
 		{"claim acquire --pid 1 src", "path:src is held by b; aster claim list\n", exitRefused},
 		{"send --to b --wait processed --timeout -1s hi", "--timeout -1s: it is longer than nothing, such as 30s\n", exitUsage},
-		{"ack", "something is missing: aster ack ID...\nHelp: aster ack -h\n", exitUsage},
+		{"ack", "say which: aster ack ID, --from AGENT or --all. What waits: aster inbox\n", exitUsage},
+		{"ack --all --from b", "give --all or --from, not both\n", exitUsage},
+		{"ack --all m-7kq2m", "name messages, or say --all or --from, not both\n", exitUsage},
+		{"outbox --all --agent b", "give --agent or --all, not both\n", exitUsage},
+		{"task cancel", "which task? aster task cancel ID. All of them: aster task list\nHelp: aster task cancel -h\n", exitUsage},
+		{"send b hello there", "say to whom: aster send --to b hello there. Names: aster agents\n", exitUsage},
 		{"main handoff a b", "\"a b\" does not fit: aster main handoff AGENT\nHelp: aster main handoff -h\n", exitUsage},
 	} {
 		got := newFake(t, held).type_(t, "", strings.Fields(c.args)...)

@@ -33,7 +33,7 @@ func delegateCommand(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "agent that works")
-	f.StringVar(&o.from, "from", "", "agent that speaks (default: the node's own, or its only one)")
+	f.StringVar(&o.from, "from", "", "agent that speaks (default: the node's own)")
 	f.StringVar(&o.repo, "repo", "", "repository to work in: its HEAD travels along, what is not committed does not")
 	f.StringArrayVar(&o.accept, "accept", nil, "command that must pass in the end; may be given several times")
 	f.StringArrayVar(&o.attach, "attach", nil, "file that goes along, for aster show ID --save DIR there; once for each")

@@ -31,7 +31,7 @@ func inboxCommand(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&agent, "agent", "", "whose (default: the node's own agent's, or its only one's)")
+	f.StringVar(&agent, "agent", "", "whose (default: the node's own agent's)")
 	f.BoolVar(&q.All, "all", false, "also what was acknowledged")
 	f.BoolVar(&q.Dead, "dead", false, "what was given up instead")
 	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes")

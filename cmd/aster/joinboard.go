@@ -132,6 +132,9 @@ func (a *app) joinBoard(cmd *cobra.Command, req api.BoardRequest) error {
 	for _, s := range got.Seats {
 		in, stopped = in && s.State == api.SeatJoined, stopped || s.State == api.SeatStopped
 	}
+	if scheme, _, ok := strings.Cut(req.URL, "://"); ok && strings.HasPrefix(strings.ToLower(scheme), "http") {
+		a.talk("%s:// is a page's; a board's own address is %s", clean(scheme), clean(got.URL))
+	}
 	if a.json {
 		err = a.emit(got)
 	} else {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,6 +104,9 @@ func markRan(cmd *cobra.Command) {
 
 // argsText says what a command takes; cobra's own words only count.
 func argsText(c *cobra.Command, args []string, err error) string {
+	if own := (*exit)(nil); errors.As(err, &own) {
+		return own.text
+	}
 	if strings.HasPrefix(err.Error(), "unknown command") && c.HasSubCommands() {
 		return err.Error()
 	}

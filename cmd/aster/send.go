@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ func sendCommand(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "agent that gets it")
-	f.StringVar(&o.from, "from", "", "agent that speaks (default: the node's own, or its only one)")
+	f.StringVar(&o.from, "from", "", "agent that speaks (default: the node's own)")
 	f.StringVar(&o.intent, "intent", string(protocol.Request), "name of the message")
 	f.StringVar(&o.value, "value", "", `whole value as JSON, or "-" to read it from stdin, instead of TEXT`)
 	f.StringVar(&o.re, "re", "", "whole id of the message that this one answers")
@@ -47,6 +48,9 @@ func sendCommand(a *app) *cobra.Command {
 
 func (a *app) send(ctx context.Context, o sendOptions, args []string) error {
 	if o.to == "" {
+		if len(args) > 1 {
+			return usage("say to whom: %s --to %s %s. Names: aster agents", a.typed("send"), args[0], strings.Join(args[1:], " "))
+		}
 		return usage("say to whom: --to AGENT. Names: aster agents")
 	}
 	if o.wait != "" && !protocol.KnownTier(protocol.Tier(o.wait)) {
@@ -183,7 +187,7 @@ func reportCommand(a *app) *cobra.Command {
 	f.StringVar(&re, "re", "", "id of the Delegate")
 	f.StringVar(&status, "status", "", "in_progress, done or blocked")
 	f.StringVar(&summary, "summary", "", `what there is to say, or "-" to read it from stdin`)
-	f.StringVar(&from, "from", "", "agent that speaks (default: the node's own, or its only one)")
+	f.StringVar(&from, "from", "", "agent that speaks (default: whom the Delegate was given to)")
 	return cmd
 }
 
@@ -211,7 +215,7 @@ func (a *app) report(ctx context.Context, re, status, summary, from string) erro
 		return err
 	}
 	got, err := c.Send(ctx, api.SendRequest{
-		From: protocol.AgentID(from), To: asked.Envelope.From, Intent: protocol.WorkerReport, Value: raw, Re: asked.Envelope.ID,
+		From: cmp.Or(protocol.AgentID(from), asked.Envelope.To), To: asked.Envelope.From, Intent: protocol.WorkerReport, Value: raw, Re: asked.Envelope.ID,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,7 +143,7 @@ func bodyText(e protocol.Envelope) string {
 
 func outboxCommand(a *app) *cobra.Command {
 	var agent string
-	var dead bool
+	var dead, all bool
 	cmd := &cobra.Command{
 		Use: "outbox", Short: "Own messages that nobody has processed yet", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -151,7 +152,18 @@ func outboxCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			list, err := c.Outbox(cmd.Context(), protocol.AgentID(agent), dead)
+			if all && agent != "" {
+				return usage("give --agent or --all, not both")
+			}
+			whose := protocol.AgentID(agent)
+			if whose == "" && !all {
+				s, err := a.statusWithin(cmd.Context(), c)
+				if err != nil {
+					return err
+				}
+				whose = s.Agent
+			}
+			list, err := c.Outbox(cmd.Context(), whose, dead)
 			if err != nil {
 				return err
 			}
@@ -169,11 +181,18 @@ func outboxCommand(a *app) *cobra.Command {
 					top(m.Tiers), shorten(clean(m.Text), 60),
 				})
 			}
+			if all {
+				rows[0] = slices.Insert(rows[0], 2, "FROM")
+				for i := range list {
+					rows[i+1] = slices.Insert(rows[i+1], 2, dash(clean(string(list[i].Envelope.From))))
+				}
+			}
 			table(a.stdout, rows...)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "whose (default: all agents of this node)")
+	cmd.Flags().StringVar(&agent, "agent", "", "whose (default: the node's own agent's)")
+	cmd.Flags().BoolVar(&all, "all", false, "those of every agent of this node, with who said them")
 	cmd.Flags().BoolVar(&dead, "dead", false, "what was given up instead")
 	return cmd
 }

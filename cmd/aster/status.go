@@ -25,11 +25,15 @@ func statusCommand(a *app) *cobra.Command {
 			}
 			if a.json {
 				// BoardDigest is called board in the command line's contract; the address keeps its own name.
-				return a.emit(struct {
+				err := a.emit(struct {
 					api.Status
 					Address string `json:"address"`
 					Board   string `json:"board"`
 				}{s, s.Board, s.BoardDigest})
+				if err == nil && (s.DiskFull || s.DiskShort) {
+					err = &exit{code: exitFailed}
+				}
+				return err
 			}
 			rows := statusRows(s)
 			for _, row := range rows {
@@ -38,6 +42,9 @@ func statusCommand(a *app) *cobra.Command {
 			table(a.stdout, rows...)
 			for _, w := range s.Warnings {
 				a.talk("%s", clean(w))
+			}
+			if s.DiskFull || s.DiskShort {
+				return &exit{code: exitFailed} // its row says what to do
 			}
 			return nil
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,15 +21,15 @@ func taskCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listTasks(cmd.Context()) },
 	}
 	show := &cobra.Command{
-		Use: "show ID", Short: "One Delegate with its reports and result", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "One Delegate with its reports and result", Args: whichTask,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.showTask(cmd.Context(), args[0]) },
 	}
 	fetch := &cobra.Command{
-		Use: "fetch ID", Short: "Bring a result's commit into the clone in this folder, on a branch of its own", Args: cobra.ExactArgs(1),
+		Use: "fetch ID", Short: "Bring a result's commit into the clone in this folder, on a branch of its own", Args: whichTask,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.fetchTask(cmd.Context(), args[0]) },
 	}
 	cancel := &cobra.Command{
-		Use: "cancel ID", Short: "Stop a Delegate that is not done", Args: cobra.ExactArgs(1),
+		Use: "cancel ID", Short: "Stop a Delegate that is not done", Args: whichTask,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.node()
 			if err != nil {
@@ -51,6 +52,17 @@ func taskCommand(a *app) *cobra.Command {
 		},
 	}
 	return group("task", "Delegates and their results", list, show, fetch, cancel)
+}
+
+// whichTask wants one id.
+func whichTask(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return usage("which task? %s ID. All of them: aster task list", cmd.CommandPath())
+	case 1:
+		return nil
+	}
+	return usage("one task at a time: %s %s", cmd.CommandPath(), args[0])
 }
 
 func taskID(t api.Task) string { return idOf(protocol.Delegate, t.Short) }
@@ -143,6 +155,7 @@ type fetched struct {
 	Short  string          `json:"short"`
 	Branch string          `json:"branch"`
 	Commit string          `json:"commit"`
+	State  api.TaskState   `json:"state"` // unless it is done, it was not found good
 }
 
 func (a *app) fetchTask(ctx context.Context, id string) error {
@@ -188,9 +201,14 @@ func (a *app) fetchTask(ctx context.Context, id string) error {
 		return refusedHere(err)
 	}
 	if a.json {
-		return a.emit(fetched{t.ID, taskID(t), branch, t.Commit})
+		return a.emit(fetched{t.ID, taskID(t), branch, t.Commit, t.State})
 	}
 	a.say("%s is on branch %s, commit %s", taskID(t), branch, repo.Short(t.Commit))
+	if t.State != api.TaskDone {
+		a.talk("it ended as %s, not as done: %s", t.State, cmp.Or(shorten(clean(t.Summary), 200), "nothing says why"))
+		a.talk("look:  git show %s\nbefore you take any of it, see what did not pass: %s %s", branch, a.typed("task show"), taskID(t))
+		return nil
+	}
 	a.talk("look:  git show %s\ntake:  git merge %s", branch, branch)
 	return nil
 }

@@ -28,7 +28,7 @@ Exit 5 when nothing came in time. A node that restarts meanwhile is waited for.`
 			return a.wait(cmd.Context(), protocol.AgentID(agent), isNew, timeout)
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "whose inbox (default: the node's own agent's, or its only one's)")
+	cmd.Flags().StringVar(&agent, "agent", "", "whose inbox (default: the node's own agent's)")
 	cmd.Flags().BoolVar(&isNew, "new", false, "--agent is an agent that is not here yet")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long, at most 24h; the node counts")
 	return cmd

@@ -194,7 +194,7 @@ func TestWordsAndExitCodes(t *testing.T) {
 		{
 			name: "report", args: "report --re t-7kq2m --status done --summary +14", out: "m-9mmdk logged\n",
 			routes: map[string]any{"GET /messages/{id}": message, "POST /send": api.SendResult{MsgID: "id-9", Short: "9mmdk", Tier: protocol.Logged}},
-			asked:  `POST /send {"to":"codex-shop","intent":"WorkerReport","value":{"outcome":"done","re_msgId":"id-1","status":"done","summary":"+14"},"re":"id-1"}`,
+			asked:  `POST /send {"from":"claude-shop","to":"codex-shop","intent":"WorkerReport","value":{"outcome":"done","re_msgId":"id-1","status":"done","summary":"+14"},"re":"id-1"}`,
 		},
 		{name: "report without a status", args: "report --re x", code: 2, err: "*"},
 		{name: "task cancel", args: "task cancel t-7kq2m", routes: map[string]any{"POST /tasks/{id}/cancel": api.Task{Short: "7kq2m", State: api.TaskCancelled}}, out: "t-7kq2m is cancelled\n"},

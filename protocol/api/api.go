@@ -351,6 +351,8 @@ type Moved struct {
 	// Forced: its home was gone, so what that had in hand is not known, and may be delivered again.
 	Forced bool `json:"forced,omitempty"`
 	Taken  bool `json:"taken"` // the new home has taken the mail over
+	// Runner: this node's runner worked as it, and has nobody to work as now.
+	Runner bool `json:"runner,omitempty"`
 }
 
 // InviteRequest is POST /invites.

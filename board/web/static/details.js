@@ -27,10 +27,11 @@ function taskBody(task, store, now, panel) {
     ["state", state], ["summary", task.summary], ["id", code(taskID(task) + "  " + task.id)], ["from", task.from || t("a_person")], ["to", task.to],
     ["home", task.nodeName], ["attempt", task.attempt > 1 ? String(task.attempt) : ""], ["at", timeNode(task.at, now)],
     ["started", task.started ? timeNode(task.started, now) : ""], ["ended", task.ended ? timeNode(task.ended, now) : ""],
-    ["took", elapsed(task, now)], ["exit", task.exit === undefined ? "" : String(task.exit)],
+    ["took", elapsed(task, now)], ["exit", task.exit === undefined ? "" : task.exit === 0 && task.state === "failed" ? t("exit_of_program", { n: 0 }) : String(task.exit)],
     ["diff", task.diff ? el("span", {}, ...diffNode(task.diff)) : ""], ["files", code((task.diff?.paths ?? []).join("\n"))],
-    ["commit", task.commit ? code(task.commit) : openStates.has(task.state) ? "" : t("no_commit")], ["branch", code(task.branch)], ["base", code(task.base)]])];
+    ["commit", task.commit ? code(task.commit) : openStates.has(task.state) ? "" : t("no_commit")], ["branch", task.commit ? code("aster/" + taskID(task).replace(/^t-/, "")) : ""], ["base", code(task.base)]])];
   if (task.commit) out.push(el("p", { class: "command" }, el("code", {}, "aster task fetch " + taskID(task))));
+  if (task.commit && task.state !== "done" && !openStates.has(task.state)) out.push(el("p", {}, t("commit_not_done")));
   const acts = el("p", { class: "acts" });
   if (openStates.has(task.state) && !store.past) {
     if (panel.sure) {
