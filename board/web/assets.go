@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed static
@@ -33,8 +34,8 @@ var kinds = map[string]string{
 // openNames are the files that the locked page is made of; they hold nothing of anybody.
 var openNames = []string{"board.css", "locked.js", "strings.js", "icon.svg", "board.webmanifest"}
 
-// loadAssets reads the embedded page. A file that cannot be read or has an unknown ending is our own broken build.
-func loadAssets() map[string]asset {
+// loadAssets reads and packs the embedded page, once in a process; nobody changes what it returns. A file that cannot be read or has an unknown ending is our own broken build.
+var loadAssets = sync.OnceValue(func() map[string]asset {
 	out := map[string]asset{}
 	entries, err := fs.ReadDir(static, "static")
 	if err != nil {
@@ -50,7 +51,7 @@ func loadAssets() map[string]asset {
 		out[e.Name()] = asset{body, packed(body, gzip.BestCompression), kind, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 	}
 	return out
-}
+})
 
 // openFiles are rows of the table for the files that need no session; they are more exact than /static/{file}.
 func (s *Server) openFiles() []route {

@@ -65,6 +65,7 @@ func threeAhead(t testing.TB) (a *author, dir string, ends []int64) {
 // TestATornCommitIsLeftOut cuts the file at every byte of its last commit, with the rest missing, zero, or noise.
 // Guards: B16, KC1.
 func TestATornCommitIsLeftOut(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	a, dir, ends := threeAhead(t)
 	path := aheadPaths(dir)[0]
 	whole, err := os.ReadFile(path)
@@ -140,6 +141,7 @@ func headOf(t testing.TB, j *Journal, log protocol.LogID) protocol.Hash {
 // TestADamagedCommitIsNamed flips bits of a commit that others follow: it is said, the file is kept, what is before it stands,
 // nothing changed is served, and the rest of the log can come back from elsewhere.
 func TestADamagedCommitIsNamed(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	a, dir, ends := threeAhead(t)
 	raw, err := os.ReadFile(aheadPaths(dir)[0])
 	if err != nil {
@@ -233,6 +235,7 @@ func TestFullDiskAtTheStart(t *testing.T) {
 
 // TestManyCommitsTurnTheFilesOver: with and without somebody who looks, more than both files hold stays whole.
 func TestManyCommitsTurnTheFilesOver(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	dir := tempDir(t)
 	j := open(t, dir, Options{VFS: newDisk(t, &disk{})})
 	a := newAuthor(1, 1)
@@ -263,6 +266,7 @@ func TestManyCommitsTurnTheFilesOver(t *testing.T) {
 
 // TestALargeCommitGoesToTheDatabase: behind what waits, and before what follows.
 func TestALargeCommitGoesToTheDatabase(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	dir := tempDir(t)
 	j := open(t, dir, Options{VFS: newDisk(t, &disk{})})
 	a := newAuthor(1, 1)

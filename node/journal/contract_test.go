@@ -12,6 +12,7 @@ import (
 // TestTheStoreAnswersLikeItsModel: what the simulation's model disk promises, the real store does under power cuts and
 // full disks, so that what the simulation finds good is good.
 func TestTheStoreAnswersLikeItsModel(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	seeds := uint64(6)
 	switch {
 	case os.Getenv("ASTER_LONG") != "":

@@ -137,6 +137,7 @@ func TestRepairFillsARangeFromBehind(t *testing.T) {
 // TestNoFlippedBitIsServed: after any change of one bit every answer is either right or an error, and after reopening
 // all but the hurt records are there.
 func TestNoFlippedBitIsServed(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	rounds := thorough(500, 25)
 	whole := tempDir(t)
 	a, all := filled(t, whole, 30)

@@ -142,6 +142,7 @@ func damage(rng *rand.Rand, raw []byte) (bad []byte, how string, gone bool) {
 // store is whole again. The one damage that cannot be told from an ordinary crash is that of the last commits of a process
 // that was killed.
 func TestSeededDamagesAreFoundAndMended(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	seeds := thorough(400, 56)
 	all := images(t)
 	for i := range all {

@@ -20,7 +20,7 @@ func (w *walk) diskFull() {
 	w.back()
 	w.does(`dispatchEvent(new Event("online"))`) // somebody looks: it asks at once
 	w.sees(`document.body.dataset.feed === "open" && document.body.dataset.health === "live"`)
-	before := valueIn[int64](w, `Date.now()`)
+	before := w.moment()
 	words := strings.Repeat("a word or two ", 3500)
 	for _, size := range []int{len(words), 2000} {
 		eventually(w.t, patience, "it is full", func() (bool, string) {
@@ -77,12 +77,12 @@ func (w *walk) usedTwice(link string) {
 	must(w.t, chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(link)))
 	w.says("body", "This link was used. Run aster board for a new one.")
 	for _, path := range []string{"/", "/agenda", "/mesh", "/settings", "/a/codex", "/?at=1", "/?q=mesh"} {
-		must(w.t, chromedp.Do(ctx, chromedp.Navigate(w.at+path)))
+		must(w.t, chromedp.Do(ctx, chromedp.Navigate("http://"+w.wire.at+path)))
 		w.says("body", "This board opens with a link from your terminal.")
 		if got := valueIn[string](w, `document.body.innerText`); strings.Contains(got, "codex") || strings.Contains(got, "devbox") {
 			w.t.Errorf("%s shows a stranger %s", path, got)
 		}
 	}
-	must(w.t, chromedp.Do(ctx, chromedp.Navigate(w.nodes[0].ok("board", "--print"))))
+	must(w.t, chromedp.Do(ctx, chromedp.Navigate(w.link())))
 	w.says("as-agents", "codex")
 }

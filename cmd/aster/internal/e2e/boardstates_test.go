@@ -17,7 +17,7 @@ const toCodex = "Make ./cart pass, and ask before you push"
 func (w *walk) usual() {
 	near, mini := w.nodes[0], w.nodes[1]
 	w.says("as-agents", "mac-mini", "build-1", "codex")
-	began := valueIn[int64](w, `Date.now()`)
+	began := w.moment()
 	mini.appends("mac-mini", note("main-agent", "seen across the mesh 4711"))
 	w.says("as-stream .messages", "seen across the mesh 4711")
 	w.writes("prompt", "mac-mini", "typed on the board 4712")
@@ -113,7 +113,7 @@ func (w *walk) wordsOfOthers() {
 func (w *walk) anotherKilled() {
 	gone := w.nodes[2]
 	w.handsOver("mac-mini")
-	before := valueIn[int64](w, `Date.now()`)
+	before := w.moment()
 	gone.kill()
 	w.sees(`((r) => r?.dataset.state === "away" && r.innerText.includes("as of"))(` + fmt.Sprintf(rowOfAgent, "build-1") + `)`)
 	w.says("as-foot", "1 of 2 other nodes linked")
@@ -145,7 +145,7 @@ func (w *walk) handsOver(agent string) {
 
 // noMain: with one node of three the office is nobody's. Mail goes on; what only main does is off, and says so.
 func (w *walk) noMain() {
-	before := valueIn[int64](w, `Date.now()`)
+	before := w.moment()
 	w.nodes[1].kill()
 	w.says("as-banner", "nobody can be elected")
 	w.says("as-top .main", "no main")
@@ -173,7 +173,7 @@ func (w *walk) noMain() {
 	w.says("[data-part=running]", toCodex)
 }
 
-// kept is what must be the same once the node is back.
+// kept is what must be the same over a cut, a restart and a reload.
 const kept = `JSON.stringify({
   rows: [...document.querySelectorAll(".agent-row, .node-row, #needs .card, .task-row")].map((r) => r.dataset.key),
   seen: [...document.querySelectorAll(".message")].filter((r) => r.getBoundingClientRect().bottom > document.querySelector(".scroller").getBoundingClientRect().top && r.getBoundingClientRect().top < innerHeight).slice(0, 3).map((r) => r.dataset.key),
@@ -182,9 +182,9 @@ const kept = `JSON.stringify({
 
 const firstSeen = `((s) => { const r = [...document.querySelectorAll(".message")].find((r) => r.getBoundingClientRect().bottom > s); return JSON.stringify([r.dataset.key, r.getBoundingClientRect().top]); })(document.querySelector(".scroller").getBoundingClientRect().top)`
 
-// ownKilled: the board's own node dies under it. Everything stays as it was known and nothing can be done; when the node is
-// back every row, the draft, the focus and the place in Messages are where they were.
-func (w *walk) ownKilled() {
+// cutOff: somebody reads what is older and has begun to write when the connection to the node breaks. When it is back, what
+// was said meanwhile is counted, and every row, the draft, the focus and the place in Messages are where they were.
+func (w *walk) cutOff() {
 	for i := range 30 { // each is logged when it has been sent, so a second never holds more than are rows of their own
 		_, err := w.nodes[0].say(w.t.Context(), api.SendRequest{From: "main-agent", To: "mac-mini", Intent: "Report", Value: text(fmt.Sprintf("line %d of many %s", i, strings.Repeat("that somebody reads ", 12)))})
 		must(w.t, err)
@@ -195,8 +195,22 @@ func (w *walk) ownKilled() {
 	w.does(`document.getElementById("compose-text").focus()`)
 	must(w.t, chromedp.Do(w.ctx, chromedp.SendKeys(chromedp.ID("compose-text"), "a draft that stays")))
 	w.sees(`!document.querySelector("as-stream").vlist.atEnd && document.querySelector(".scroller").scrollTop > 0`)
-	was, place := valueIn[string](w, kept), valueIn[string](w, firstSeen)
+	w.was, w.place = valueIn[string](w, kept), valueIn[string](w, firstSeen)
 
+	w.wire.sever()
+	w.says("as-top", "reconnecting")
+	w.nodes[1].appends("mac-mini", note("main-agent", "said while the board was cut off"))
+	w.nodes[0].inInbox("main-agent", "said while the board was cut off")
+	w.keeps("cut off")
+	w.wire.mend()
+	w.sees(`document.body.dataset.feed === "open" && document.body.dataset.health === "live"`)
+	w.says(".pill", "new")
+	w.same("after a reconnect")
+}
+
+// ownKilled: the board's own node dies under it. Everything stays as it was known and nothing can be done; when the node is
+// back every row, the draft, the focus and the place in Messages are where they were.
+func (w *walk) ownKilled() {
 	w.nodes[0].kill()
 	w.says("as-top", "reconnecting")
 	w.says("as-banner", "Your node has not answered since", "Run aster up. This is what was known then.")
@@ -215,27 +229,33 @@ func (w *walk) ownKilled() {
 	w.says("as-settings", "Not done: your node does not answer.")
 	w.view("board")
 	w.does(`document.getElementById("compose-text").focus()`)
-	if now := valueIn[string](w, kept); now != was {
-		w.t.Errorf("while its node is dead the board has\n%s\nand had\n%s", now, was)
-	}
+	w.keeps("while its node is dead")
 	w.back()
 	w.sees(`document.querySelector("as-banner").innerText === "" && document.body.dataset.feed === "open" && document.body.dataset.health === "live"`)
 	w.says("as-foot", "2 of 2 other nodes linked")
-	w.same("after a restart", was, place)
+	w.same("after a restart")
 	must(w.t, chromedp.Do(w.ctx, chromedp.Reload()))
 	w.sees(`document.body.dataset.feed === "open" && document.querySelectorAll(".message").length > 0`)
 	w.says("as-foot", "2 of 2 other nodes linked")
-	w.same("after a reload", was, place)
+	w.same("after a reload")
 	w.nodes[1].appends("mac-mini", note("main-agent", "and it goes on"))
 	w.says(".pill", "new")
 	w.presses("as-stream", "new")
 	w.says("as-stream .messages", "and it goes on")
 }
 
-// same waits until the board has what it had, and looks where what was read is.
-func (w *walk) same(when, was, place string) {
+// keeps: the board has what it had.
+func (w *walk) keeps(when string) {
 	w.t.Helper()
-	w.sees(fmt.Sprintf(`%s === %q`, kept, was))
-	w.sees(fmt.Sprintf(`((a, b) => a[0] === b[0] && Math.abs(a[1] - b[1]) <= 4)(%s, JSON.parse(%q))`, "JSON.parse("+firstSeen+")", place))
-	w.t.Log(when, place)
+	if now := valueIn[string](w, kept); now != w.was {
+		w.t.Errorf("%s the board has\n%s\nand had\n%s", when, now, w.was)
+	}
+}
+
+// same waits until the board has what it had, and looks where what was read is.
+func (w *walk) same(when string) {
+	w.t.Helper()
+	w.sees(fmt.Sprintf(`%s === %q`, kept, w.was))
+	w.sees(fmt.Sprintf(`((a, b) => a[0] === b[0] && Math.abs(a[1] - b[1]) <= 4)(%s, JSON.parse(%q))`, "JSON.parse("+firstSeen+")", w.place))
+	w.t.Log(when, w.place)
 }

@@ -20,7 +20,10 @@ type walk struct {
 	nodes []*node // devbox, whose board is looked at, mac-mini, build-1
 	codex *ear    // an agent of mac-mini, by socket
 	ctx   context.Context
-	at    string // the board's address, the same after each restart
+	board string // the board's host and port, the same after each restart
+	wire  *wire  // from the browser to it
+
+	was, place string // what is kept over a cut, a restart and a reload
 }
 
 func (w *walk) step(name string, act func()) {
@@ -46,7 +49,13 @@ func (w *walk) of(t *testing.T) {
 // back starts the node whose board is looked at again, where it was.
 func (w *walk) back() {
 	w.t.Helper()
-	w.nodes[0].up("", "--board", strings.TrimPrefix(w.at, "http://"))
+	w.nodes[0].up("", "--board", w.board)
+}
+
+// link is a new one-time link to the board, over the wire.
+func (w *walk) link() string {
+	w.t.Helper()
+	return strings.Replace(w.nodes[0].ok("board", "--print"), w.board, w.wire.at, 1)
 }
 
 // sees waits for a JavaScript condition.
@@ -85,6 +94,9 @@ func valueIn[T any](w *walk, js string) T {
 	}
 	return got
 }
+
+// moment is one before anything that is done from now on: a mesh may need less than the millisecond that moments are told in.
+func (w *walk) moment() int64 { w.t.Helper(); return valueIn[int64](w, `Date.now() - 1`) }
 
 // view goes to a view as its button does.
 func (w *walk) view(name string) {
@@ -177,17 +189,16 @@ const rowOfAgent = `[...document.querySelectorAll(".agent-row")].find((r) => r.q
 // nodes that are killed with kill -9, a store that is full, an office that nobody can have, a link that was used; over
 // messages of real agents, by socket and by file.
 func TestTheBoardOfThreeRealNodes(t *testing.T) {
-	if !long {
-		t.Skip("a minute and a half on two cores, of which half a minute is what nodes and pages take to be sure: ASTER_LONG=1")
-	}
+	t.Parallel() // it mostly waits
 	w := &walk{t: t, outer: t, nodes: []*node{newNode(t, "devbox", ""), newNode(t, "mac-mini", ""), newNode(t, "build-1", greets)}}
 	for i, agent := range []string{"main-agent", "mac-mini"} {
 		must(t, os.MkdirAll(filepath.Join(w.nodes[i].home, "agents", agent), 0o700)) // one that speaks by files
 	}
 	w.nodes[0].up("")
-	w.at = w.nodes[0].api().Node().Board
+	w.board = strings.TrimPrefix(w.nodes[0].api().Node().Board, "http://")
+	w.wire = wireTo(t, w.board)
 	w.ctx = chromiumFor(t, 9*time.Minute)
-	link := w.nodes[0].ok("board", "--print")
+	link := w.link()
 	must(t, chromedp.Do(w.ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(link)))
 	w.sees(`document.body.dataset.feed === "open"`)
 	w.step("nobody yet", w.nobodyYet)
@@ -204,6 +215,7 @@ func TestTheBoardOfThreeRealNodes(t *testing.T) {
 	w.step("words of others", w.wordsOfOthers)
 	w.step("another node killed", w.anotherKilled)
 	w.step("no main", w.noMain)
+	w.step("cut off", w.cutOff)
 	w.step("own node killed", w.ownKilled)
 	w.step("disk full", w.diskFull)
 	w.step("link used twice", func() { w.usedTwice(link) })

@@ -79,6 +79,20 @@ func chromiumFor(t *testing.T, long time.Duration) context.Context {
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, endTab := chromedp.NewContext(alloc)
 	ctx, endTime := context.WithTimeout(ctx, long)
-	t.Cleanup(func() { endTime(); endTab(); endAlloc() })
+	began := time.Now()
+	t.Cleanup(func() { endTime(); endTab(); endAlloc(); share(t, time.Since(began)) })
 	return ctx
+}
+
+// share tells .ci/run how long a test had a browser.
+func share(t *testing.T, took time.Duration) {
+	at := os.Getenv("ASTER_SHARES")
+	if at == "" {
+		return
+	}
+	f, err := os.OpenFile(at, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	must(t, err)
+	defer f.Close()
+	_, err = fmt.Fprintf(f, "%.1f %s\n", took.Seconds(), t.Name())
+	must(t, err)
 }
