@@ -143,6 +143,7 @@ func (s *State) baseStep(at pos, wall int64, body protocol.CutBody) {
 	}
 	delete(b.open, at.log)
 	if !s.log(at.log).said.word(len(of)) {
+		delete(b.answers, placeKey{at.log, open.At.seq}) // as those that are still to come are passed over
 		return
 	}
 	b.addWord(&BaseHeld{At: at, Wall: wall, Asked: open.At, Prev: open.Prev, Marks: of, Fold: body.Fold, Digest: digest})

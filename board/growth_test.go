@@ -1,12 +1,14 @@
 package board
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -214,6 +216,14 @@ func TestAMembersShareOfWordsOnBases(t *testing.T) {
 			t.Fatalf("%d words are kept", words)
 		}
 	})
+	// Answers to the word that was one too many are kept nowhere, whether they came before it or after.
+	later := fold(t, emptyState(j, 10), b.records)
+	later = fold(t, later, j.all())
+	first := fold(t, emptyState(j, 10), slices.Concat(in.records, c.records))
+	first = fold(t, first, j.all())
+	if !bytes.Equal(first.checkpoint(true), later.checkpoint(true)) {
+		t.Fatal("whose records came first shows")
+	}
 	agree(in, digestOf(4))
 	if held, _ = fold(t, emptyState(j, 10), j.all()).BaseHeld(); held == nil || held.Digest != digestOf(4) {
 		t.Fatalf("it holds up others: %+v", held)

@@ -15,6 +15,8 @@ type waitingReceipt struct {
 	Ranges []uint64      `json:"ranges"` // as apart makes them; those with a message to come
 	Tier   protocol.Tier `json:"tier"`
 	tierWrite
+	From uint64 `json:"from,omitempty"` // of earlier programs, with To: the one range
+	To   uint64 `json:"to,omitempty"`
 }
 
 // last is the greatest number that it speaks of.
@@ -88,7 +90,7 @@ func (s *State) receipts(at pos, wall int64, body protocol.ReceiptsBody) {
 			s.receiptRange(ls, ranges[i], ranges[i+1], body.Tier, w)
 		}
 		if late := endAbove(ranges, ls.mark); len(late) > 0 {
-			ls.waits(waitingReceipt{slices.Clone(late), body.Tier, w})
+			ls.waits(waitingReceipt{Ranges: slices.Clone(late), Tier: body.Tier, tierWrite: w})
 		}
 	}
 }
@@ -147,6 +149,8 @@ func (ls *logState) prune() {
 // restoreWaiting takes what a checkpoint says of it.
 func (ls *logState) restoreWaiting(all []waitingReceipt) {
 	for _, w := range all {
+		w.Ranges = append(w.Ranges, w.From, w.To)
+		w.From, w.To = 0, 0
 		if w.Ranges = apart(w.Ranges); len(w.Ranges) > 0 {
 			ls.waits(w)
 		}

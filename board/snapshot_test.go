@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -151,6 +152,22 @@ func TestARevocationTakesBackNothingBelowABase(t *testing.T) {
 	}
 	if bound := s.Roster().Bound(other.id); bound != 4 {
 		t.Errorf("its log counts to %d, want to the base", bound)
+	}
+}
+
+// TestReceiptsThatWaitInAnEarlierProgramsSnapshot are taken over: it wrote one range each.
+func TestReceiptsThatWaitInAnEarlierProgramsSnapshot(t *testing.T) {
+	var m markImage
+	if err := json.Unmarshal([]byte(`{"log":"l","mark":3,"waiting":[{"from":4,"to":6,"tier":"persisted"},{"ranges":[1,2,8,9],"tier":"persisted"}]}`), &m); err != nil {
+		t.Fatal(err)
+	}
+	ls := &logState{mark: m.Mark}
+	ls.restoreWaiting(m.Waiting)
+	if len(ls.waiting) != 2 || !ls.waiting[0].of(6) || ls.waiting[0].of(7) || !ls.waiting[1].of(8) {
+		t.Errorf("%+v", ls.waiting)
+	}
+	if text := protocol.EncodeBody(ls.waitingInOrder()); bytes.Contains(text, []byte("from")) {
+		t.Errorf("it is written as it was: %s", text)
 	}
 }
 
