@@ -50,6 +50,8 @@ type farBoard struct {
 	dirty bool                       // boards.json does not say so yet
 	left  chan struct{}              // closed when it was given up; nil: it is not to be
 
+	// Guarded by buying, under which mu may be taken.
+	buying sync.Mutex
 	bought map[string]bool // large values that were booked, by their SHA-256
 }
 

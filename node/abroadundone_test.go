@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aster-mesh/aster/node/hub"
@@ -118,7 +119,16 @@ func TestALargeValueOfABoardIsPaidForOnce(t *testing.T) {
 	if got := booked(); got != paid {
 		t.Errorf("%d bytes are booked, and were %d", got, paid)
 	}
-	takes(large("m3", "bob@two", "c"), true)
+	var seats sync.WaitGroup
+	for i := range 8 { // one value to eight agents of ours, by the connection of each
+		seats.Go(func() {
+			env := large(protocol.MsgID(fmt.Sprint("m3-", i)), "bob@two", "c")
+			if back, no, ok := (&visit{s: &seat{b: b}}).charged(env); back != 0 || no != nil || !ok {
+				t.Errorf("%d, %v, %v", back, no, ok)
+			}
+		})
+	}
+	seats.Wait()
 	if got := booked(); got != 2*paid {
 		t.Errorf("%d bytes are booked, want %d", got, 2*paid)
 	}

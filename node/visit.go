@@ -191,19 +191,17 @@ func (v *visit) charged(env *protocol.Envelope) (booked int, no *protocol.Refusa
 	return booked, no, true
 }
 
-// buy books a large value, unless it was before.
+// buy books a large value, unless it was before. What is said to several agents of ours comes on a connection of each at once, so
+// one buys after the other.
 func (b *farBoard) buy(sha string, bytes int) *protocol.Refusal {
-	b.mu.Lock()
-	bought := b.bought[sha]
-	b.mu.Unlock()
-	if bought {
+	b.buying.Lock()
+	defer b.buying.Unlock()
+	if b.bought[sha] {
 		return nil
 	}
 	if no := b.spend(bytes); no != nil {
 		return no
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.bought == nil {
 		b.bought = map[string]bool{}
 	}
@@ -212,11 +210,10 @@ func (b *farBoard) buy(sha string, bytes int) *protocol.Refusal {
 }
 
 func (b *farBoard) unbuy(sha string, bytes int) {
-	b.mu.Lock()
-	bought := b.bought[sha]
-	delete(b.bought, sha)
-	b.mu.Unlock()
-	if bought {
+	b.buying.Lock()
+	defer b.buying.Unlock()
+	if b.bought[sha] {
+		delete(b.bought, sha)
 		b.giveBack(bytes)
 	}
 }
