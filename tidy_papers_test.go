@@ -373,21 +373,6 @@ func TestPapersPointSomewhere(t *testing.T) {
 	}
 }
 
-// TestCIWatchesForRacesWhereGoroutinesAre: what .ci/run leaves out of the race detector's sight is pure, all of it.
-func TestCIWatchesForRacesWhereGoroutinesAre(t *testing.T) {
-	ci, err := os.ReadFile(".ci/run")
-	m := regexp.MustCompile(`(?m)^readonly pure='(.+)'$`).FindSubmatch(ci)
-	if err != nil || m == nil {
-		t.Fatal("no list of pure packages in .ci/run:", err)
-	}
-	left := regexp.MustCompile(`^(` + string(m[1]) + `)$`)
-	for dir := range mayImport {
-		if left.MatchString(dir) != pure(dir) {
-			t.Errorf("%s: pure is %t, and .ci/run takes it for the other", dir, pure(dir))
-		}
-	}
-}
-
 // TestCIRunsWhatTheReadmeSays keeps CI's last step the very command that a reader is told to type.
 func TestCIRunsWhatTheReadmeSays(t *testing.T) {
 	readme, err1 := os.ReadFile("README.md")
