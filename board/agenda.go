@@ -100,17 +100,17 @@ const noPriority = 1e300
 func nameOf(raw json.RawMessage) (key string, priority float64) {
 	var item struct{ ID, Ref, Title, Question, Priority json.RawMessage }
 	if json.Unmarshal(raw, &item) != nil {
-		return textOf(raw), noPriority
+		return TextOf(raw), noPriority
 	}
 	priority = noPriority
-	if n, err := strconv.ParseFloat(textOf(item.Priority), 64); err == nil && n == n {
+	if n, err := strconv.ParseFloat(TextOf(item.Priority), 64); err == nil && n == n {
 		priority = n
 	}
-	return cmp.Or(textOf(item.ID), textOf(item.Ref), textOf(item.Title), textOf(item.Question)), priority
+	return cmp.Or(TextOf(item.ID), TextOf(item.Ref), TextOf(item.Title), TextOf(item.Question)), priority
 }
 
-// textOf reads a string, or a number as it is written; anything else is none.
-func textOf(raw json.RawMessage) string {
+// TextOf reads a string, or a number as it is written; anything else is none.
+func TextOf(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -160,7 +160,7 @@ func (m *move) apply(list []Entry) []Entry {
 func (m *move) successor(at func(string) int, end int) int {
 	past := false
 	for _, raw := range m.Order {
-		key := textOf(raw)
+		key := TextOf(raw)
 		if i := at(key); past && i >= 0 {
 			return i
 		}
@@ -173,7 +173,7 @@ func (m *move) successor(at func(string) int, end int) int {
 func (m *move) permute(list []Entry) []Entry {
 	rank := map[string]int{}
 	for i, raw := range m.Order {
-		if key := textOf(raw); key != "" {
+		if key := TextOf(raw); key != "" {
 			if _, twice := rank[key]; !twice {
 				rank[key] = i
 			}

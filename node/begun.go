@@ -73,5 +73,7 @@ func (l *loop) noteBegun() {
 		l.warn(warnBegun, whose+", and its board is not what a majority makes of the same records: do not go by it. "+anew)
 	case l.now.UnixMilli()-b.At >= falseAfter.Milliseconds():
 		l.warn(warnBegun, whose+", and no word of a majority of the members confirms that yet. Compare with them: aster doctor --compare. "+anew)
+	default:
+		l.n.warnings.clear(warnBegun) // boards that differed are alike by now
 	}
 }

@@ -69,11 +69,11 @@ func (n *Node) decisionAsks(a *asked) (out []api.Ask, err error) {
 		if e.Index >= len(doc.Decisions) || json.Unmarshal(doc.Decisions[e.Index], &x) != nil {
 			x = decision{Question: doc.Decisions[min(e.Index, len(doc.Decisions)-1)]} // a line alone
 		}
-		if textOf(x.Status) == "resolved" || told[e.Key] || len(out) == askOfAKind {
+		if board.TextOf(x.Status) == "resolved" || told[e.Key] || len(out) == askOfAKind {
 			continue
 		}
 		ask := api.Ask{ID: "d:" + e.Key, Kind: api.AskDecision, Asker: a.mainAgent, Node: d.By, Owner: cmp.Or(a.main, d.By), Decision: e.Key,
-			Text: cmp.Or(textOf(x.Question), textOf(x.Title), textOf(x.ID), textOf(x.Ref)), Recommend: cmp.Or(textOf(x.RecommendChoice), textOf(x.Recommend))}
+			Text: cmp.Or(board.TextOf(x.Question), board.TextOf(x.Title), board.TextOf(x.ID), board.TextOf(x.Ref)), Recommend: cmp.Or(board.TextOf(x.RecommendChoice), board.TextOf(x.Recommend))}
 		if e.Fixed {
 			ask.Decision = ""
 		} else {
@@ -82,16 +82,6 @@ func (n *Node) decisionAsks(a *asked) (out []api.Ask, err error) {
 		out = append(out, ask)
 	}
 	return out, nil
-}
-
-// textOf reads a text or a number of a document that main wrote by hand.
-func textOf(raw json.RawMessage) (s string) {
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var number json.Number
-	_ = json.Unmarshal(raw, &number)
-	return number.String()
 }
 
 // answers are what can be picked: as board/web/static/decision.js has it.
@@ -103,7 +93,7 @@ func (x *decision) answers() (out []api.AskOption) {
 			out = append(out, o)
 		}
 	}
-	kind, recommend := textOf(x.Kind), textOf(x.Recommend)
+	kind, recommend := board.TextOf(x.Kind), board.TextOf(x.Recommend)
 	switch {
 	case len(out) > 0:
 	case kind == "approval":

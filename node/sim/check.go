@@ -307,9 +307,6 @@ func (w *World) onceAnInbox(n *node) *broken {
 			}
 			seen[id] = true
 		}
-		if len(rows) > 0 && len(rows) > protocol.InboxItemsMax+cap(rows) {
-			return &broken{"inboxes are bounded", fmt.Sprintf("%s at node %d: %d", agent, n.i, len(rows))}
-		}
 	}
 	return nil
 }
