@@ -29,7 +29,8 @@ func newID() protocol.MsgID {
 	return protocol.MsgID(id.String())
 }
 
-// speaker finds the agent that a command speaks as: the one named, else the node's own, which up --agent may have named (decision 035). use says that it is about to act, so that a new name becomes an agent here.
+// speaker finds the agent that a command speaks as: the one named, else the node's own, which up --agent may have named
+// (decision 035). use says that it is about to act, so that a new name becomes an agent here.
 func (n *Node) speaker(ctx context.Context, named protocol.AgentID, use bool) (id protocol.AgentID, err error) {
 	var refusal *protocol.Refusal
 	err = n.loop.call(ctx, func() { id, refusal = n.loop.speaker(named, use) })

@@ -38,7 +38,7 @@ func (n *Node) begin(ctx context.Context, to protocol.AgentID) (own protocol.Age
 			own = l.own()
 			return
 		}
-		delete(l.begun, key)
+		delete(l.ownOf, key)
 		for peer := range l.peers {
 			founder := key == mainByDefault && l.n.standingOf(peer) == mesh.Inside
 			if founder || namedAs(key, n.nameOf(peer)) {
@@ -57,7 +57,7 @@ func (n *Node) begin(ctx context.Context, to protocol.AgentID) (own protocol.Age
 	defer end()
 	for {
 		err := n.loop.call(ctx, func() {
-			b, ok := n.loop.begun[key]
+			b, ok := n.loop.ownOf[key]
 			if ok && (protocol.FoldAgentID(b.agent) == key || namedAs(key, n.nameOf(b.by))) { // else it spoke up for another
 				if k, known := n.loop.core.Agent(b.agent); known && k.Home == b.by {
 					own = b.agent
@@ -112,13 +112,13 @@ func (l *loop) begunFrom(from protocol.PeerID, f meshwire.Live) {
 		if json.Unmarshal(f.Frame, &asked) != nil || protocol.CheckAgentID(asked) != nil || protocol.CheckAgentID(f.Agent) != nil {
 			return
 		}
-		if len(l.begun) >= begunMax {
-			clear(l.begun)
+		if len(l.ownOf) >= begunMax {
+			clear(l.ownOf)
 		}
-		if l.begun == nil {
-			l.begun = map[protocol.AgentID]begunBy{}
+		if l.ownOf == nil {
+			l.ownOf = map[protocol.AgentID]begunBy{}
 		}
-		l.begun[protocol.FoldAgentID(asked)] = begunBy{f.Agent, from}
+		l.ownOf[protocol.FoldAgentID(asked)] = begunBy{f.Agent, from}
 		return
 	}
 	if !l.begins(f.Agent) || l.n.full() != nil {

@@ -58,7 +58,7 @@ type loop struct {
 	corked        []*socket       // of this turn
 	unfolded      []journal.Entry // of this turn, durable
 	enc           *asterism.Encoder
-	begun         map[protocol.AgentID]begunBy // by what was asked, folded
+	ownOf         map[protocol.AgentID]begunBy // what nodes said of their own agents, by what was asked, folded
 	letting       bool                         // consequences go out: the roster stays as it is
 	list          []byte                       // the AgentList of that time
 	peers         map[protocol.PeerID]*peerState

@@ -34,7 +34,8 @@ var kinds = map[string]string{
 // openNames are the files that the locked page is made of; they hold nothing of anybody.
 var openNames = []string{"board.css", "locked.js", "strings.js", "icon.svg", "board.webmanifest"}
 
-// loadAssets reads and packs the embedded page, once in a process; nobody changes what it returns. A file that cannot be read or has an unknown ending is our own broken build.
+// loadAssets reads and packs the embedded page, once in a process; nobody changes what it returns. A file that cannot be read
+// or has an unknown ending is our own broken build.
 var loadAssets = sync.OnceValue(func() map[string]asset {
 	out := map[string]asset{}
 	entries, err := fs.ReadDir(static, "static")

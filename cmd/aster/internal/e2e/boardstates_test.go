@@ -191,14 +191,14 @@ func (w *walk) cutOff() {
 		instant(70 * time.Millisecond)
 	}
 	w.says("as-stream .messages", "line 29 of many")
-	w.does(`document.querySelector(".scroller").scrollTop -= 900`)
+	w.sees(`((s, v) => { if (v.atEnd) s.scrollTop = s.scrollHeight - s.clientHeight - 900; return !v.atEnd && s.scrollTop > 0; })(document.querySelector(".scroller"), document.querySelector("as-stream").vlist)`) // again if what came meanwhile took it to the end
 	w.does(`document.getElementById("compose-text").focus()`)
 	must(w.t, chromedp.Do(w.ctx, chromedp.SendKeys(chromedp.ID("compose-text"), "a draft that stays")))
 	w.sees(`!document.querySelector("as-stream").vlist.atEnd && document.querySelector(".scroller").scrollTop > 0`)
 	w.was, w.place = valueIn[string](w, kept), valueIn[string](w, firstSeen)
 
 	w.wire.sever()
-	w.says("as-top", "reconnecting")
+	w.lost()
 	w.nodes[1].appends("mac-mini", note("main-agent", "said while the board was cut off"))
 	w.nodes[0].inInbox("main-agent", "said while the board was cut off")
 	w.keeps("cut off")
@@ -212,7 +212,7 @@ func (w *walk) cutOff() {
 // back every row, the draft, the focus and the place in Messages are where they were.
 func (w *walk) ownKilled() {
 	w.nodes[0].kill()
-	w.says("as-top", "reconnecting")
+	w.lost()
 	w.says("as-banner", "Your node has not answered since", "Run aster up. This is what was known then.")
 	w.sees(`document.querySelector("as-composer .primary").disabled`)
 	w.sees(cardOf("Which table holds") + `.querySelector(".option").disabled`)
@@ -242,6 +242,12 @@ func (w *walk) ownKilled() {
 	w.says(".pill", "new")
 	w.presses("as-stream", "new")
 	w.says("as-stream .messages", "and it goes on")
+}
+
+// lost: the board says that it reaches its node no more, be it for so long already that it says since when.
+func (w *walk) lost() {
+	w.t.Helper()
+	w.sees(`["reconnecting", "silent"].includes(document.querySelector("as-top .fresh-word").dataset.health)`)
 }
 
 // keeps: the board has what it had.
