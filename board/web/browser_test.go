@@ -273,6 +273,11 @@ func TestPersonWritesAndKeepsTheTextWhenRefused(t *testing.T) {
 	if text := eval[string](t, ctx, `document.getElementById("compose-text").value`); text != "" {
 		t.Errorf("the sent text is still there: %q", text)
 	}
+
+	// What is written before the node has answered is no part of it, and stays.
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`void ((c) => { c.words.value = "the first"; c.changed(); c.send(); c.words.value = "the next"; c.changed(); })(document.querySelector("as-composer"))`))
+	until(t, ctx, `[...document.querySelectorAll(".message .text")].at(-1).textContent === "the first" && !document.querySelector("as-composer").sending`, 3*time.Second)
+	until(t, ctx, `document.getElementById("compose-text").value === "the next" && !document.querySelector("as-composer .primary").disabled`, time.Second)
 	said.none(t, "409") // the browser notes the refusal itself
 }
 

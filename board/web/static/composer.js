@@ -131,7 +131,7 @@ class Composer extends HTMLElement {
       const room = to.startsWith("#") ? to.slice(1) : "";
       const blobs = this.files.refs;
       const result = await post("send", { ...(room ? { room } : { to }), intent: delegate ? "Delegate" : "UserPrompt", value, msgId: this.msgId, ...(this.re ? { re: this.re.id } : {}), ...(blobs.length ? { blobs } : {}), fromBoard: true });
-      this.words.value = "";
+      if (this.words.value.trim() === said) this.words.value = ""; // what was written meanwhile is the next message
       this.files.clear();
       this.sending = false;
       this.answer(null);

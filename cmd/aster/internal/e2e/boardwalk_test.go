@@ -118,7 +118,7 @@ func (w *walk) presses(part, words string) {
 // writes types into the composer and sends, as a prompt or a task.
 func (w *walk) writes(kind, to, words string) {
 	w.t.Helper()
-	w.sees(fmt.Sprintf(`[...document.getElementById("compose-to").options].some((o) => o.value === %q)`, to))
+	w.sees(fmt.Sprintf(`!document.querySelector("as-composer").sending && [...document.getElementById("compose-to").options].some((o) => o.value === %q)`, to)) // one at a time
 	w.does(fmt.Sprintf(`document.querySelector("as-composer").choose(%q), document.querySelector("as-composer").focusFor(%q)`, to, kind))
 	must(w.t, chromedp.Do(w.ctx, chromedp.SendKeys(chromedp.ID("compose-text"), words), chromedp.Click(chromedp.CSS("as-composer .primary"))))
 }
