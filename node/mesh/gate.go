@@ -140,6 +140,11 @@ func (g *gate) reserve(c network.ConnMultiaddrs) bool {
 		if p.conn == nil && now.After(p.until) {
 			continue
 		}
+		// Who is a member by now is no stranger: members that came while the node started would shut out newcomers.
+		if p.conn != nil && g.member(p.conn) {
+			p.timer.Stop()
+			continue
+		}
 		kept = append(kept, p)
 		if p.from == from {
 			here++
@@ -165,7 +170,7 @@ func (g *gate) Connected(_ network.Network, c network.Conn) {
 		if p.conn == nil && p.remote == c.RemoteMultiaddr().String() {
 			p.conn = c
 			p.timer = time.AfterFunc(time.Until(p.until), func() {
-				if id, _, ok := remote(c.RemotePeer()); !ok || !g.standing(id).Member() {
+				if !g.member(c) {
 					_ = c.CloseWithError(network.ConnGated)
 				}
 				g.leave(c)
@@ -173,6 +178,11 @@ func (g *gate) Connected(_ network.Network, c network.Conn) {
 			return
 		}
 	}
+}
+
+func (g *gate) member(c network.Conn) bool {
+	id, _, ok := remote(c.RemotePeer())
+	return ok && g.standing(id).Member()
 }
 
 // Disconnected frees the place that the connection held.
