@@ -69,6 +69,15 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("already running pid %d", e.File.PID)
 }
 
+// IsHome says whether a folder is a node's, or holds nothing and may become one. The rights of any other are not for a node to mend.
+func IsHome(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, "node.key")); err == nil {
+		return true
+	}
+	names, err := os.ReadDir(dir)
+	return err == nil && len(names) == 0
+}
+
 // openHome makes or opens dir, takes its lock and reads its key. It returns *RunningError when a process holds it.
 func openHome(dir string) (*home, error) {
 	if dir == "" {

@@ -37,6 +37,9 @@ func checkOwner(dir string) error {
 		return fmt.Errorf("home %s belongs to user %d, not to you (%d). Use your own: aster --home DIR", dir, sys.Uid, os.Geteuid())
 	}
 	if st.Mode().Perm()&0o077 != 0 {
+		if !IsHome(dir) {
+			return fmt.Errorf("%s is not the home of a node, and holds other things. Use a folder of its own: aster --home DIR", dir)
+		}
 		return fmt.Errorf("home %s can be read by others (mode %04o). Mend it: chmod 700 %s", dir, st.Mode().Perm(), dir)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/protocol/api"
 	"github.com/aster-mesh/aster/roles/member"
+	"github.com/aster-mesh/aster/roles/worker"
 )
 
 // placeInMesh founds a mesh in a fresh home, or decides what --join means in this one (DESIGN 5).
@@ -135,6 +136,11 @@ func (n *Node) retire() error {
 
 // joinAgain is join. A home that is in that mesh already, and half a member, starts also where the invite is not taken.
 func (n *Node) joinAgain(invite *member.Invite) (*api.Joined, error) {
+	if w := n.cfg.Worker; len(w.Command) > 0 { // an invite works once: what would end this node is found before
+		if err := worker.Mistaken(w.Command, w.Repo); err != nil {
+			return nil, err
+		}
+	}
 	again := len(n.home.mesh.Chain) > 0 && n.home.mesh.Revoked == ""
 	joined, err := n.join(invite)
 	var no *protocol.Refusal

@@ -73,7 +73,11 @@ func (a *app) waited(got api.WaitResult) error {
 	if got.Again {
 		again = ", announced before"
 	}
-	a.say("%d unread for %s%s: %s", got.Unread, clean(string(got.Agent)), again, clean(joinWords(got.IDs)))
+	more := ""
+	if n := got.Unread - len(got.IDs); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	a.say("%d unread for %s%s: %s%s", got.Unread, clean(string(got.Agent)), again, clean(joinWords(got.IDs)), more)
 	return nil
 }
 

@@ -277,4 +277,13 @@ func TestAHomeThatOthersMayReadIsRefusedByName(t *testing.T) {
 			t.Errorf("aster %s: exit %d, %q", args, got.code, got.err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(home, "passwd"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"status", "up"} { // a slip of the hand must not end in chmod 700 /etc
+		got := typeIn(t, nil, "", args, "--home", home)
+		if want := tilde(home) + " is not the home of a node, and holds other things. Use a folder of its own: aster --home DIR\n"; got.code != 4 || got.err != want {
+			t.Errorf("aster %s: exit %d, %q", args, got.code, got.err)
+		}
+	}
 }

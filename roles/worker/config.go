@@ -39,33 +39,19 @@ type Config struct {
 	Open func(ctx context.Context, f File, accepting bool) (io.ReadCloser, error)
 }
 
+// Mistaken says what New would refuse of a command and a repository: before anything is done that cannot be undone.
+func Mistaken(command []string, repository string) error {
+	c := Config{Command: command, Repo: repository}
+	return c.checkRunner()
+}
+
 // check fills defaults, makes paths absolute, and says what is wrong and how to mend it.
-func (c *Config) check() error {
-	if len(c.Command) == 0 || c.Command[0] == "" {
-		return errors.New(`[worker] command is empty: name the runner, e.g. command = ["claude", "-p"]`)
-	}
+func (c *Config) check() (err error) {
 	if len(c.Keeper) == 0 || c.Dir == "" {
 		return errors.New("worker: Keeper and Dir are required")
 	}
-	// As it is found now: the run happens in another folder, and perhaps with another PATH.
-	path, err := exec.LookPath(c.Command[0])
-	if err != nil {
-		return fmt.Errorf("[worker] command %q cannot be run: %w: install it or mend command in config.toml", c.Command[0], errors.Unwrap(err))
-	}
-	if path, err = filepath.Abs(path); err != nil {
+	if err := c.checkRunner(); err != nil {
 		return err
-	}
-	c.Command = append([]string{path}, c.Command[1:]...)
-	if c.Repo != "" {
-		if c.Repo, err = filepath.Abs(c.Repo); err != nil {
-			return err
-		}
-		if info, err := os.Stat(c.Repo); err != nil || !info.IsDir() {
-			return fmt.Errorf("[worker] repo: %s is not a folder: mend repo in config.toml", c.Repo)
-		}
-		if _, err := repo.Head(context.Background(), c.Repo); err != nil {
-			return fmt.Errorf("[worker] repo: %w", err)
-		}
 	}
 	if c.Slots <= 0 {
 		c.Slots = DefaultSlots
@@ -89,4 +75,32 @@ func (c *Config) check() error {
 	// The keeper compares paths with those of the processes it started.
 	c.Dir, err = filepath.EvalSymlinks(c.Dir)
 	return err
+}
+
+// checkRunner makes the paths of the command and the repository absolute.
+func (c *Config) checkRunner() error {
+	if len(c.Command) == 0 || c.Command[0] == "" {
+		return errors.New(`[worker] command is empty: name the runner, e.g. command = ["claude", "-p"]`)
+	}
+	// As it is found now: the run happens in another folder, and perhaps with another PATH.
+	path, err := exec.LookPath(c.Command[0])
+	if err != nil {
+		return fmt.Errorf("[worker] command %q cannot be run: %w: install it or mend command in config.toml", c.Command[0], errors.Unwrap(err))
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	c.Command = append([]string{path}, c.Command[1:]...)
+	if c.Repo != "" {
+		if c.Repo, err = filepath.Abs(c.Repo); err != nil {
+			return err
+		}
+		if info, err := os.Stat(c.Repo); err != nil || !info.IsDir() {
+			return fmt.Errorf("[worker] repo: %s is not a folder: mend repo in config.toml", c.Repo)
+		}
+		if _, err := repo.Head(context.Background(), c.Repo); err != nil {
+			return fmt.Errorf("[worker] repo: %w", err)
+		}
+	}
+	return nil
 }
