@@ -86,7 +86,7 @@ func chromiumFor(t *testing.T, long time.Duration) context.Context {
 
 // share tells .ci/run how long a test had a browser.
 func share(t *testing.T, took time.Duration) {
-	at := os.Getenv("ASTER_SHARES")
+	at := os.Getenv("CI_SHARES")
 	if at == "" {
 		return
 	}
