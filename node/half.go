@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
 	"github.com/aster-mesh/aster/roles/member"
@@ -80,12 +79,7 @@ func (n *Node) halfMember() (bool, error) {
 	if n.home.mesh.Inviter == "" || err != nil || len(chain) == 0 || !chain[0].Cert.Inside {
 		return false, nil
 	}
-	store, err := journal.Open(n.home.path("journal"), journal.Options{Log: n.log, Sign: signer(n.home.key)})
-	if err != nil {
-		return false, fmt.Errorf("open journal: %w", err)
-	}
-	defer store.Close()
-	st, _, err := foldBoard(store, member.MeshID(n.home.mesh.Mesh), n.log)
+	st, err := n.homeBoard()
 	if err != nil {
 		return false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aster-mesh/aster/board"
 	"github.com/aster-mesh/aster/node/journal"
 	"github.com/aster-mesh/aster/node/mesh"
 	"github.com/aster-mesh/aster/protocol"
@@ -84,14 +85,20 @@ func (n *Node) placeInMesh() (*member.Invite, error) {
 	return nil, n.found()
 }
 
-// aloneInMesh looks into the home's own journal for other members that were not revoked.
-func (n *Node) aloneInMesh() (bool, error) {
+// homeBoard is the board as the home's own journal has it, of a node whose parts do not run yet.
+func (n *Node) homeBoard() (*board.State, error) {
 	store, err := journal.Open(n.home.path("journal"), journal.Options{Log: n.log, Sign: signer(n.home.key)})
 	if err != nil {
-		return false, fmt.Errorf("open journal: %w", err)
+		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	defer store.Close()
 	st, _, err := foldBoard(store, member.MeshID(n.home.mesh.Mesh), n.log)
+	return st, err
+}
+
+// aloneInMesh looks into the home's own journal for other members that were not revoked.
+func (n *Node) aloneInMesh() (bool, error) {
+	st, err := n.homeBoard()
 	if err != nil {
 		return false, err
 	}
